@@ -7,7 +7,7 @@
 
 use clap::Parser;
 use cudarc::driver::{DevicePtr, DevicePtrMut, result};
-use gemm_bench::cli::{Failure, Outcome, exit, open_gpu};
+use gemm_bench::cli::{Failure, Outcome, exit, open_gpu, write_json};
 use gemm_bench::gpu::{Gpu, failed, median};
 use gemm_bench::table::{Table, number, text};
 use gemm_dsl::spec::{GemmLayout, SgemmSpec};
@@ -17,8 +17,10 @@ use gemm_runtime::spec::Accuracy;
 use gemm_runtime::{
     Device, Error, MatrixMut, MatrixRef, ReduceKernel, reduce_kernel, sgemm, sgemm_tables,
 };
+use serde::Serialize;
 use std::ffi::{CString, c_void};
 use std::hint::black_box;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
@@ -45,6 +47,9 @@ struct LaunchOverheadOptions {
     /// Measure only the choice of a table's rule, which needs no GPU
     #[arg(long)]
     choice: bool,
+    /// Write the times to a file, as one JSON object
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["choice", "first_launch"])]
+    json: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
@@ -69,20 +74,52 @@ fn run(options: &LaunchOverheadOptions) -> Result<Outcome, Failure> {
     let ((rows, [choosing, _]), by_table) = (choice()?, product(&device)?);
     println!("on {}, microseconds of host time", device.name());
     let mut table = Table::new([text("what"), number("µs")]);
+    let cache = tempfile::tempdir()?;
+    let times = HostTimes {
+        typed_us: buffers,
+        slices_us: slices,
+        bare_us: bare,
+        choice_us: choosing,
+        sgemm_us: by_table,
+        compilation_us: compilation(&device)?,
+        first_us: first_launch_of_process(cache.path())?,
+        first_from_disk_us: first_launch_of_process(cache.path())?,
+    };
     let mut row = |what: &str, time: f64| {
         table.add([what.to_owned(), format!("{time:.2}")]);
     };
-    row("typed launch", buffers);
-    row("typed launch on slices of cudarc", slices);
-    row("bare driver call", bare);
-    row(&format!("choosing one of the {rows} rules of sm_90"), choosing);
-    row("sgemm, with the built-in table", by_table);
-    row("NVRTC compilation of the kernel", compilation(&device)?);
-    let cache = tempfile::tempdir()?;
-    row("first launch, compiled", first_launch_of_process(cache.path())?);
-    row("first launch, from the disk cache", first_launch_of_process(cache.path())?);
+    row("typed launch", times.typed_us);
+    row("typed launch on slices of cudarc", times.slices_us);
+    row("bare driver call", times.bare_us);
+    row(&format!("choosing one of the {rows} rules of sm_90"), times.choice_us);
+    row("sgemm, with the built-in table", times.sgemm_us);
+    row("NVRTC compilation of the kernel", times.compilation_us);
+    row("first launch, compiled", times.first_us);
+    row("first launch, from the disk cache", times.first_from_disk_us);
     println!("\n{}", table.text());
+    if let Some(path) = &options.json {
+        write_json(path, &times)?;
+    }
     Ok(Outcome::Right)
+}
+
+/// Host times in microseconds, for `--json`.
+#[derive(Serialize)]
+struct HostTimes {
+    /// Typed launch, on buffers and on slices of cudarc.
+    typed_us: f64,
+    slices_us: f64,
+    /// Bare driver call.
+    bare_us: f64,
+    /// Choice of a rule of the `sm_90` table.
+    choice_us: f64,
+    /// `sgemm` with its table.
+    sgemm_us: f64,
+    /// NVRTC alone.
+    compilation_us: f64,
+    /// First launch in a process, compiled anew and from the disk cache.
+    first_us: f64,
+    first_from_disk_us: f64,
 }
 
 /// Returns the time in microseconds until a device has finished its first launch.
@@ -115,7 +152,7 @@ fn compilation(device: &Device) -> Result<f64, Error> {
     let mut times = Vec::new();
     for _ in 0..5 {
         let start = Instant::now();
-        compile::compile(NAME, &SUM.source(), arch, &CompileOptions::default())?;
+        compile::compile(NAME, SUM.source(), arch, &CompileOptions::default())?;
         times.push(start.elapsed().as_secs_f64() * 1e6);
     }
     Ok(median(&mut times))
@@ -181,7 +218,7 @@ fn launches(device: &Device) -> Result<Launches, Error> {
     let (mut from, _from) = slice.device_ptr(gpu.stream);
     let (mut to, _to) = value.device_ptr_mut(gpu.stream);
     let mut length = LENGTH as u64;
-    let cubin = compile::compile(NAME, &SUM.source(), gpu.arch, &CompileOptions::default())?.cubin;
+    let cubin = compile::compile(NAME, SUM.source(), gpu.arch, &CompileOptions::default())?.cubin;
     let name = CString::new(NAME).map_err(|error| Error::Internal(error.to_string()))?;
     gpu.context.bind_to_thread().map_err(failed("making the context current"))?;
     // SAFETY: the image is a cubin for this GPU, and `name` is the name of its kernel. The module

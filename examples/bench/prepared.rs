@@ -15,7 +15,9 @@
 
 use clap::Parser;
 use cudarc::driver::CudaSlice;
-use gemm_bench::cli::{Failure, Outcome, count, device_label, exit, open_gpu, seed_or_new};
+use gemm_bench::cli::{
+    Failure, Outcome, count, device_label, exit, open_gpu, seed_or_new, write_json,
+};
 use gemm_bench::data;
 use gemm_bench::gpu::{BEHIND, Blas, Gpu, Product, Timer, Verifier, Work, captured, failed};
 use gemm_bench::grid::arena::elements;
@@ -30,8 +32,10 @@ use gemm_oracle::product::Size;
 use gemm_runtime::bounds::AsMatrix;
 use gemm_runtime::error::SpecErrors;
 use gemm_runtime::{Device, Error, MatrixMut, MatrixRef, SgemmKernel, SplitMatrix};
+use serde::Serialize;
 use std::cell::RefCell;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Default specs: stages of the ladder.
@@ -52,6 +56,9 @@ struct PreparedOptions {
     /// Spec with `mma: wgmma`, instead of stages of the ladder
     #[arg(long)]
     line: Vec<String>,
+    /// Write the results to a file, as one JSON object
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
     /// Seed of the elements; random by default
     #[arg(long)]
     seed: Option<u64>,
@@ -132,7 +139,7 @@ fn run(options: &PreparedOptions) -> Result<Outcome, Failure> {
         number("of cuBLAS"),
         number("error"),
     ]);
-    let mut is_right = true;
+    let (mut is_right, mut rows) = (true, Vec::new());
     for spec in &specs {
         for shape in &shapes {
             let found = bench.measure(&device, spec, *shape)?;
@@ -143,6 +150,7 @@ fn run(options: &PreparedOptions) -> Result<Outcome, Failure> {
                 [time(ms), ratio.unwrap_or_default()]
             };
             let Size { m, n, k } = shape.size;
+            rows.push(PreparedRow::new(spec, shape.size, &found));
             let mut row = vec![spec.arith.to_string(), format!("{m}x{n}x{k}")];
             row.push(found.blas.map(time).unwrap_or_default());
             row.extend([each, of_b, of_both].into_iter().flat_map(beside));
@@ -150,8 +158,61 @@ fn run(options: &PreparedOptions) -> Result<Outcome, Failure> {
             table.add(row);
         }
     }
-    writeln!(io::stdout(), "{} (seed {seed})\n{}", device_label(&device), table.text())?;
+    let device = device_label(&device);
+    writeln!(io::stdout(), "{device} (seed {seed})\n{}", table.text())?;
+    if let Some(path) = &options.json {
+        write_json(path, &PreparedReport { device, seed, rows })?;
+    }
     Ok(if is_right { Outcome::Right } else { Outcome::Wrong })
+}
+
+/// Results for `--json`.
+#[derive(Serialize)]
+struct PreparedReport {
+    device: String,
+    seed: u64,
+    rows: Vec<PreparedRow>,
+}
+
+/// Times of a GEMM in milliseconds, and times of cuBLAS over them.
+#[derive(Serialize)]
+struct PreparedRow {
+    arith: String,
+    m: usize,
+    n: usize,
+    k: usize,
+    cublas_ms: Option<f64>,
+    /// With splits computed by each launch, prepared for B, and prepared for A and B.
+    each_ms: f64,
+    b_ms: f64,
+    both_ms: f64,
+    each_ratio: Option<f64>,
+    b_ratio: Option<f64>,
+    both_ratio: Option<f64>,
+    error: f64,
+}
+
+impl PreparedRow {
+    fn new(spec: &SgemmSpec, size: Size, found: &PreparedTimes) -> Self {
+        let Size { m, n, k } = size;
+        let [each_ms, b_ms, both_ms] = found.ms;
+        let [each_ratio, b_ratio, both_ratio] = found.ms.map(|ms| Some(found.blas? / ms));
+        let (arith, cublas_ms, error) = (spec.arith.to_string(), found.blas, found.error);
+        Self {
+            arith,
+            m,
+            n,
+            k,
+            cublas_ms,
+            each_ms,
+            b_ms,
+            both_ms,
+            each_ratio,
+            b_ratio,
+            both_ratio,
+            error,
+        }
+    }
 }
 
 struct PreparedBench<'d> {

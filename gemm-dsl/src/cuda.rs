@@ -5,7 +5,9 @@ mod asynchronous;
 mod atomic;
 mod expr;
 mod helper;
+mod launch;
 mod prelude;
+mod section;
 mod stmt;
 #[cfg(test)]
 mod tests;
@@ -14,6 +16,7 @@ mod unsigned;
 mod wrap;
 
 use crate::ir::{Kernel, Stmt, VerifiedKernel};
+use section::SectionFunctions;
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::ops::Range;
@@ -59,6 +62,7 @@ fn print(mut out: Printer<'_>) -> Printer<'_> {
     out.indented(|out| {
         prelude::shared(out);
         let kernel: &Kernel = out.kernel;
+        out.sections = SectionFunctions::of_kernel(out.kernel);
         stmt::block(out, &kernel.body);
     });
     out.line("}");
@@ -87,11 +91,13 @@ struct Printer<'k> {
     width: usize,
     /// Line ranges of the statements printed so far; `None` unless they were requested.
     places: Option<HashMap<*const Stmt, Range<usize>>>,
+    sections: SectionFunctions<'k>,
 }
 
 impl<'k> Printer<'k> {
     fn new(kernel: &'k VerifiedKernel) -> Self {
-        Self { kernel, text: String::new(), level: 0, width: WIDTH, places: None }
+        let sections = SectionFunctions::default();
+        Self { kernel, text: String::new(), level: 0, width: WIDTH, places: None, sections }
     }
 
     /// Prints statements and records their line range.
@@ -145,16 +151,16 @@ impl<'k> Printer<'k> {
         }
     }
 
-    /// Prints lines whose trailing comments are aligned; a comment may be empty. If one of them does
-    /// not fit, comments that do not fit stand above their lines, and none is aligned.
+    /// Prints lines whose trailing comments are aligned; a comment may be empty. A comment that does
+    /// not fit in its column stands directly beside its line, or above it.
     fn table(&mut self, lines: &[(String, &str)]) {
         let column = lines.iter().map(|(text, _)| text.len()).max().unwrap_or(0);
-        let longest = lines.iter().map(|(_, comment)| comment.len()).max().unwrap_or(0);
-        let fits = 4 * self.level + column + longest + 5 <= WIDTH;
         for (text, comment) in lines {
             match comment {
                 &"" => self.line(text),
-                comment if fits => self.line(format!("{text:column$}  // {comment}")),
+                comment if 4 * self.level + column + comment.len() + 5 <= WIDTH => {
+                    self.line(format!("{text:column$}  // {comment}"));
+                }
                 comment => self.line_with(text, comment),
             }
         }

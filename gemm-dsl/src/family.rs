@@ -1,10 +1,11 @@
 //! Kernel families: the traits that resolve a spec to a plan and a plan to verified programs.
 
+use crate::artifact::{Artifact, Interface};
 use crate::error::{SpecError, SpecErrors};
 use crate::ir::{Elem, IrError, VerifiedProgram};
 use crate::lower;
 use crate::plan::{Blocks, ReducePlan, SgemmPlan};
-use crate::spec::{Arith, EpilogueArg, GemmLayout, Instruction, ReduceSpec, SgemmSpec, Spec, Tile};
+use crate::spec::{Arith, GemmLayout, Instruction, ReduceSpec, SgemmSpec, Spec, Tile};
 use std::fmt::Debug;
 use std::str::FromStr;
 
@@ -20,11 +21,8 @@ pub trait Family: Spec {
     /// Returns every fault of the spec.
     fn plan(&self) -> Result<Self::Plan, SpecErrors>;
 
-    /// Returns the arguments of a launch that follow the arrays common to all kernels of the
-    /// family.
-    fn operands(&self) -> Vec<EpilogueArg> {
-        Vec::new()
-    }
+    /// Returns the arguments of a call.
+    fn interface(&self) -> Interface;
 }
 
 /// Valid spec with all decisions made. Parsing text yields a plan, so each spec is planned only
@@ -43,6 +41,20 @@ pub trait Plan:
     /// Returns an error if a generated kernel breaks a rule of the IR, which is a bug of the
     /// generator.
     fn program(&self) -> Result<VerifiedProgram, SpecErrors>;
+
+    /// Builds the program in the form that back ends execute, with its CUDA C.
+    ///
+    /// # Errors
+    /// As [`program`](Self::program).
+    fn artifact(&self) -> Result<Artifact, SpecErrors> {
+        Ok(self.artifact_of(&self.program()?))
+    }
+
+    /// Artifact of the program that [`program`](Self::program) has built.
+    fn artifact_of(&self, program: &VerifiedProgram) -> Artifact {
+        let spec = self.spec();
+        Artifact::new(spec.to_string(), spec.interface(), program)
+    }
 }
 
 /// Reports a bug of the generator in the same form as a fault of the spec, instead of panicking.
@@ -57,6 +69,11 @@ impl Family for ReduceSpec {
 
     fn plan(&self) -> Result<ReducePlan, SpecErrors> {
         self.plan()
+    }
+
+    fn interface(&self) -> Interface {
+        let index = self.operator().filter(|op| op.is_index());
+        Interface::Reduction { over: self.over, index }
     }
 }
 
@@ -79,8 +96,8 @@ impl Family for SgemmSpec {
         self.plan()
     }
 
-    fn operands(&self) -> Vec<EpilogueArg> {
-        self.operands()
+    fn interface(&self) -> Interface {
+        Interface::Gemm { operands: self.operands().into() }
     }
 }
 

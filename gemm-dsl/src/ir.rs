@@ -129,7 +129,7 @@
 //! follows. The awaited phase is always the current or the previous one, because all waits for a
 //! phase must be ordered before the completion of the next phase.
 //!
-//! **Box copies (TMA).** A [`TensorCopy`] is asynchronous and has its own agent. It is ordered
+//! **TMA copies.** A [`TensorCopy`] is asynchronous and has its own agent. It is ordered
 //! after everything that the issuing thread is ordered after at the issue. Its bytes count at its
 //! mbarrier. A box may begin anywhere, also outside the array, at a multiple of 16 bytes from the
 //! start of a row. Elements outside the array are read as +0: all bits 0, for every type. In shared
@@ -151,7 +151,7 @@
 //! no accesses of threads. Both operations must be ordered before the exit of some thread of the
 //! target block. A kernel with clusters has no atomics.
 //!
-//! **Proxies.** Ordinary statements access memory through the generic proxy. Box copies, and
+//! **Proxies.** Ordinary statements access memory through the generic proxy. TMA copies, and
 //! warpgroup matrix instructions that read shared memory, use the async proxy. An access through
 //! one proxy is ordered before an access through the other only if a thread executes a
 //! [`ProxyFence::Async`] that is ordered between them. No fence is needed after a wait for a phase
@@ -174,9 +174,11 @@ mod eval;
 mod expr;
 mod function;
 mod handle;
+mod host_expr;
 mod interface;
 mod kernel;
 mod layout;
+mod list;
 mod mbarrier;
 mod mma;
 mod names;
@@ -194,9 +196,11 @@ pub use eval::{HostError, Scalars};
 pub use expr::{Access, Arith, BinaryOp, Cmp, Expr, Integer, Logic, Special, UnaryOp};
 pub use function::Function;
 pub use handle::{BufferId, Const, FunctionId, MbarrierId, Scalar, Var};
+pub use host_expr::{HostExpr, HostOp};
 pub use interface::{Extent, Geometry, Operand, Requirement, Source, Variant};
 pub use kernel::{ConstDecl, Kernel, Param, ParamKind, VarDecl};
 pub use layout::{Buffer, BufferLayout, Space, Swizzle};
+pub use list::List;
 pub use mbarrier::{Mbarrier, MbarrierDecl, MbarrierOp, MbarrierRef, ProxyFence};
 pub use mma::{LoadMatrix, Mma};
 #[cfg(test)]
@@ -204,7 +208,7 @@ pub(crate) use names::is_free;
 pub use names::is_identifier;
 pub(crate) use names::{MAX_NAME, Names, joined};
 pub use program::VerifiedProgram;
-pub use stmt::{Change, Guard, Loop, PointerRef, Stmt, Unroll};
+pub use stmt::{Change, Guard, Loop, PointerRef, Section, Stmt, Unroll};
 pub use tensor_map::{TensorCopy, TensorMap, TensorSwizzle};
 pub use verify::{IrError, VerifiedKernel};
 pub use wgmma::{Descriptor, RegisterLimit, Wgmma, WgmmaSync};

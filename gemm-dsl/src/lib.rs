@@ -5,8 +5,10 @@
 //! [`parse`] reads a spec and calls [`plan`], which checks it and resolves its defaults. [`lower`]
 //! builds the kernels from a plan, and the verifier of the [`ir`] checks each finished kernel.
 //! [`cuda`] prints the kernels as CUDA C; the crate `gemm-sim` simulates the same kernels. The
-//! verifier and the printer share the reserved names in [`target`].
+//! verifier and the printer share the reserved names in [`target`]. An [`artifact`] contains all
+//! that a launch needs except machine code.
 
+pub mod artifact;
 pub mod cuda;
 pub mod error;
 pub mod expr;

@@ -109,7 +109,7 @@ impl Faults {
             if self.spares(key.name) && !deciding.any(|key| key.is_idle(spec)) {
                 let keys: Vec<&'static str> =
                     std::iter::once(key.name).chain(on.rests_on.iter().copied()).collect();
-                let remedy = on.suggestion.text(spec);
+                let remedy = on.suggestion.text(key.name, spec);
                 self.0.push(error::table::nothing_to_act_on(&keys, on.because, &remedy));
             }
         }

@@ -1,13 +1,15 @@
 //! Expansion: from the tokens of a macro call to the tokens that replace it.
 
+use crate::constant;
 use crate::errors::both;
 use crate::item;
 use crate::list::List;
 use crate::rust_type::rust_type;
-use gemm_dsl::Plan;
+use gemm_dsl::artifact::Artifact;
 use gemm_dsl::ir::Elem;
 use gemm_dsl::parse::{self, ReduceTableTokens, ReduceTokens, SgemmTableTokens, SgemmTokens};
 use gemm_dsl::tables::{KernelTable, Rule, TableFamily};
+use gemm_dsl::{Plan, SpecErrors};
 use proc_macro2::{Group, Span, TokenStream};
 use quote::{format_ident, quote};
 use std::collections::HashSet;
@@ -21,8 +23,8 @@ pub(crate) fn reduce(input: TokenStream) -> TokenStream {
     };
     let ReduceTokens { plan, inputs, results } = parse::reduce(spec);
     let [inputs, results] = [inputs, results].map(|elems| types(&runtime, elems.as_deref()));
-    let line = plan.and_then(|plan| checked(&plan));
-    expression(&quote!(#runtime::ReduceKernel::<#inputs, #results>), line)
+    let artifact = plan.and_then(|plan| checked(plan.artifact()));
+    expression(&runtime, &quote!(#runtime::ReduceKernel::<#inputs, #results>), artifact)
 }
 
 /// Expands `reduce_table!` to an expression.
@@ -56,7 +58,7 @@ fn checked_rows<S: TableFamily>(table: syn::Result<KernelTable<S>>) -> syn::Resu
     let mut known = HashSet::new();
     let kernels = table.rules().iter().flat_map(Rule::kernels);
     let kernels = kernels.filter(|plan| known.insert(plan.spec().to_string()));
-    kernels.map(|plan| checked(plan).map(drop)).fold(Ok(table.to_string()), both)
+    kernels.map(|plan| checked(plan.program()).map(drop)).fold(Ok(table.to_string()), both)
 }
 
 /// Returns the expression for a value of a table type, with a static slot for the parsed table.
@@ -107,13 +109,13 @@ pub(crate) fn sgemm(input: TokenStream) -> TokenStream {
     };
     let SgemmTokens { plan, types, operands } = parse::sgemm(spec);
     let list = operands.map(List::new);
-    let line = plan.and_then(|plan| checked(&plan));
+    let artifact = plan.and_then(|plan| checked(plan.artifact()));
     match head {
         None => {
-            let line = both(line, list.as_ref().map_or(Ok(()), List::check));
-            expression(&List::kernel(list.as_ref(), &runtime), line)
+            let artifact = both(artifact, list.as_ref().map_or(Ok(()), List::check));
+            expression(&runtime, &List::kernel(list.as_ref(), &runtime), artifact)
         }
-        Some(head) => item::items(&runtime, &head, types, &list.unwrap_or_default(), line),
+        Some(head) => item::items(&runtime, &head, types, &list.unwrap_or_default(), artifact),
     }
 }
 
@@ -123,22 +125,24 @@ fn split(input: ParseStream<'_>) -> syn::Result<(TokenStream, TokenStream)> {
     Ok((runtime.stream(), input.parse()?))
 }
 
-/// Checks that the kernels of a plan can be generated, and returns its canonical spec.
-fn checked(plan: &impl Plan) -> syn::Result<String> {
-    let program = plan.program();
-    program
-        .map_err(|errors| syn::Error::new(Span::call_site(), errors))
-        .map(|_| plan.spec().to_string())
+/// Reports a bug of the generator at the call.
+fn checked<T>(generated: Result<T, SpecErrors>) -> syn::Result<T> {
+    generated.map_err(|errors| syn::Error::new(Span::call_site(), errors))
 }
 
-/// Returns the expression for a value of a kernel type. After an error, its spec is empty and is
-/// never parsed.
-fn expression(kernel: &TokenStream, line: syn::Result<String>) -> TokenStream {
-    match line {
-        Ok(line) => quote!(#kernel::__from_macro(#line)),
+/// Returns the expression for a value of a kernel type. After an error, its artifact is empty and
+/// is never launched.
+fn expression(
+    runtime: &TokenStream,
+    kernel: &TokenStream,
+    artifact: syn::Result<Artifact>,
+) -> TokenStream {
+    match artifact {
+        Ok(artifact) => constant::kernel(runtime, kernel, &artifact),
         Err(error) => {
             let errors = error.into_compile_error();
-            quote!({ #errors #kernel::__from_macro("") })
+            let kernel = constant::kernel(runtime, kernel, &Artifact::EMPTY);
+            quote!({ #errors #kernel })
         }
     }
 }

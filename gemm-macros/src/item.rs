@@ -1,8 +1,10 @@
 //! Named GEMM kernels: `struct Layer;` before the spec declares a type.
 
+use crate::constant;
 use crate::errors::both;
 use crate::list::{Field, List};
 use crate::rust_type::rust_type;
+use gemm_dsl::artifact::Artifact;
 use gemm_dsl::spec::GemmTypes;
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::{format_ident, quote};
@@ -103,23 +105,24 @@ pub(crate) fn items(
     head: &Head,
     types: GemmTypes,
     list: &List,
-    line: syn::Result<String>,
+    artifact: syn::Result<Artifact>,
 ) -> TokenStream {
     let [a, b, c] = types.matrices().map(|elem| rust_type(runtime, elem));
     let Head { attributes, common, visibility, name } = head;
     let operands = Operands::new(runtime, head, list);
     let Operands { lifetime, types, bounds, declared, parameter, given } = &operands;
-    let (line, errors) = match both(line, both(list.check(), list.check_fields())) {
-        Ok(line) => (line, None),
-        Err(error) => (String::new(), Some(error.into_compile_error())),
+    let (artifact, errors) = match both(artifact, both(list.check(), list.check_fields())) {
+        Ok(artifact) => (artifact, None),
+        Err(error) => (Artifact::EMPTY, Some(error.into_compile_error())),
     };
     let kernel = list.kernel_of_item(runtime);
+    let value = constant::kernel(runtime, &kernel, &artifact);
     let body = match &errors {
         None => quote!(Self::KERNEL.call(device) #given.launch(a, b, c)),
         // After an error, the body need not type-check with the operands.
         Some(_) => quote!(loop {}),
     };
-    let about = format!("The kernel: `sgemm_kernel!({line})`.");
+    let about = format!("The kernel: `sgemm_kernel!({})`.", artifact.line);
     quote! {
         #errors
 
@@ -129,7 +132,14 @@ pub(crate) fn items(
         #common
         impl #name {
             #[doc = #about]
-            #visibility const KERNEL: #kernel = #kernel::__from_macro(#line);
+            #visibility const KERNEL: #kernel = #value;
+
+            /// Returns the CUDA C of the kernel, of its other access variants and of its other
+            /// launches.
+            #visibility const fn sources() -> &'static [::std::borrow::Cow<'static, str>] {
+                const KERNEL: &#kernel = &#name::KERNEL;
+                KERNEL.sources()
+            }
 
             /// Launches the kernel on a device: C is computed from A and B, whose views give the
             /// extents. On a GPU the call returns before the work is done; later work of the device

@@ -1,7 +1,8 @@
 //! Procedural macros behind `gemm-runtime`.
 //!
 //! The input of each macro is `[$crate] spec`: the path of the runtime crate in brackets, followed
-//! by the tokens of a spec or table. The output is an expression for the kernel or table. If the
+//! by the tokens of a spec or table. The output is an expression for the kernel or table. A kernel
+//! is a constant with its CUDA C and all other data of a launch; a table contains its text. If the
 //! spec is faulty, the output is one `compile_error!` per fault, at the place of the fault, and an
 //! expression of the same type.
 //!
@@ -13,6 +14,7 @@
 
 #![deny(missing_docs)]
 
+mod constant;
 mod errors;
 mod expand;
 mod item;

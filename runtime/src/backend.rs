@@ -19,10 +19,11 @@ pub use std::convert::Infallible as StepCounters;
 
 use crate::error::Result;
 use crate::kernel_arg::{Address, KernelArg};
-use crate::program::{CachedKernel, KernelLoad};
+use crate::program::{CachedProgram, KernelLoad};
 use cudarc::driver::{CudaView, CudaViewMut, SyncOnDrop};
 use gemm_dsl::ir::Elem;
 use gemm_dsl::ir::contract::Region;
+use gemm_dsl::ir::program::KernelId;
 use gemm_dsl::target::element::Element;
 use std::ops::Range;
 
@@ -88,7 +89,7 @@ pub trait Backend: Sized + 'static {
 
     /// Loads the machine code of a kernel and returns the load time, or `None` if the code was
     /// loaded before. The simulator loads nothing.
-    fn ready(&self, _: &CachedKernel) -> Result<Option<KernelLoad>> {
+    fn ready(&self, _: &CachedProgram, _: KernelId) -> Result<Option<KernelLoad>> {
         Ok(None)
     }
 
@@ -97,10 +98,11 @@ pub trait Backend: Sized + 'static {
     /// step of the program, for observers.
     fn launch(
         &self,
-        kernel: &CachedKernel,
+        program: &CachedProgram,
+        kernel: KernelId,
         grid: [u32; 3],
         is_main: bool,
-        arguments: Vec<KernelArg<'_, Self::Address, Self::Pointers>>,
+        arguments: &[KernelArg<'_, Self::Address, Self::Pointers>],
     ) -> Result<Option<Box<StepCounters>>>;
 
     /// Waits for all work so far.

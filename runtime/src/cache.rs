@@ -1,10 +1,13 @@
 //! Disk cache of compiled kernels.
 //!
 //! Each entry is a file named after its key, the SHA-256 of everything that determines the machine
-//! code. The file contains its key and a digest of its payload. A reader therefore detects a
-//! damaged, truncated or misplaced file; the kernel is then compiled again, and the file is
-//! replaced. A writer writes a temporary file and renames it. Even with several writers, a reader
-//! finds either a whole entry or none.
+//! code except the compiler. The file contains its key, the compiler's version, and a digest of
+//! both and its payload. A reader therefore detects a damaged, truncated or misplaced file; the
+//! kernel is then compiled again, and the file is replaced. A writer writes a temporary file and renames it.
+//! Even with several writers, a reader finds either a whole entry or none.
+//!
+//! The compiler is not in the key because a hit must not load it. An entry of an older compiler is
+//! replaced only if the process has loaded a newer one to compile another kernel.
 //!
 //! The directory is `GEMM_CACHE_DIR` if set (an empty value disables the cache), otherwise the
 //! platform's cache directory. A cache that cannot be read or written only costs compile time: no
@@ -15,9 +18,18 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-const MAGIC: &[u8; 8] = b"GEMMBIN1";
+const MAGIC: &[u8; 8] = b"GEMMBIN2";
 const DIGEST: usize = 32;
-const HEADER: usize = MAGIC.len() + DIGEST + size_of::<u64>() + DIGEST;
+/// Size of the compiler's version and of the payload's length.
+const NUMBERS: usize = 2 * size_of::<u32>() + size_of::<u64>();
+const HEADER: usize = MAGIC.len() + DIGEST + NUMBERS + DIGEST;
+
+/// Machine code and the version (major, minor) of its compiler.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) compiler: (u32, u32),
+    pub(crate) payload: Vec<u8>,
+}
 
 /// SHA-256 that identifies an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,55 +71,69 @@ impl Cache {
         Self { dir }
     }
 
-    /// Returns the entry of the key, or builds and stores it.
+    /// Returns the payload of the key's entry, if its compiler is at least `oldest`; otherwise
+    /// builds and stores an entry.
     ///
     /// # Errors
     /// Returns the errors of `build`.
     pub(crate) fn get_or_build<E>(
         &self,
         key: Key,
-        build: impl FnOnce() -> Result<Vec<u8>, E>,
+        oldest: (u32, u32),
+        build: impl FnOnce() -> Result<Entry, E>,
     ) -> Result<Vec<u8>, E> {
         let Some(dir) = &self.dir else {
-            return build();
+            return build().map(|entry| entry.payload);
         };
         let path = dir.join(key.file_name());
-        if let Some(payload) = read(&path, key) {
-            return Ok(payload);
+        match read(&path, key) {
+            Some(entry) if entry.compiler >= oldest => return Ok(entry.payload),
+            _ => {}
         }
-        let payload = build()?;
+        let entry = build()?;
         // An unwritable cache is not an error: the next process compiles again.
-        _ = write(dir, &path, key, &payload);
-        Ok(payload)
+        _ = write(dir, &path, key, &entry);
+        Ok(entry.payload)
     }
 }
 
-/// Payload of a file, if the file is whole and belongs to the key.
-fn read(path: &Path, key: Key) -> Option<Vec<u8>> {
+/// Entry in a file, if the file is whole and belongs to the key.
+fn read(path: &Path, key: Key) -> Option<Entry> {
     let mut bytes = fs::read(path).ok()?;
     let rest = bytes.strip_prefix(MAGIC)?.strip_prefix(&key.0)?;
-    let (len, rest) = rest.split_first_chunk::<8>()?;
-    let (digest, payload) = rest.split_first_chunk::<DIGEST>()?;
-    let whole = u64::from_le_bytes(*len) == payload.len() as u64
-        && *digest == <[u8; DIGEST]>::from(Sha256::digest(payload));
-    whole.then(|| bytes.split_off(HEADER))
+    let (numbers, rest) = rest.split_first_chunk::<NUMBERS>()?;
+    let (found, payload) = rest.split_first_chunk::<DIGEST>()?;
+    let (major, minor) = numbers.split_first_chunk::<4>()?;
+    let (minor, len) = minor.split_first_chunk::<4>()?;
+    let compiler = (u32::from_le_bytes(*major), u32::from_le_bytes(*minor));
+    let whole = len == (payload.len() as u64).to_le_bytes() && *found == digest(numbers, payload);
+    whole.then(|| Entry { compiler, payload: bytes.split_off(HEADER) })
 }
 
-fn write(dir: &Path, path: &Path, key: Key, payload: &[u8]) -> std::io::Result<()> {
+fn write(dir: &Path, path: &Path, key: Key, entry: &Entry) -> std::io::Result<()> {
+    let Entry { compiler: (major, minor), payload } = entry;
+    let mut numbers = [0; NUMBERS];
+    numbers[..4].copy_from_slice(&major.to_le_bytes());
+    numbers[4..8].copy_from_slice(&minor.to_le_bytes());
+    numbers[8..].copy_from_slice(&(payload.len() as u64).to_le_bytes());
     fs::create_dir_all(dir)?;
     let mut file = tempfile::NamedTempFile::new_in(dir)?;
     file.write_all(MAGIC)?;
     file.write_all(&key.0)?;
-    file.write_all(&(payload.len() as u64).to_le_bytes())?;
-    file.write_all(&Sha256::digest(payload))?;
+    file.write_all(&numbers)?;
+    file.write_all(&digest(&numbers, payload))?;
     file.write_all(payload)?;
     file.persist(path)?;
     Ok(())
 }
 
+fn digest(numbers: &[u8; NUMBERS], payload: &[u8]) -> [u8; DIGEST] {
+    Sha256::new().chain_update(numbers).chain_update(payload).finalize().into()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Cache, HEADER, Key};
+    use super::{Cache, Entry, HEADER, Key};
     use std::convert::Infallible;
     use std::fs;
     use std::path::PathBuf;
@@ -124,12 +150,37 @@ mod tests {
 
     /// Returns the payload, and true if it had to be built.
     fn get(cache: &Cache, key: Key, payload: &[u8]) -> (Vec<u8>, bool) {
+        get_by(cache, key, payload, (0, 0), (13, 0))
+    }
+
+    /// As [`get`], of a compiler from `oldest` on, or built by this one.
+    fn get_by(
+        cache: &Cache,
+        key: Key,
+        payload: &[u8],
+        oldest: (u32, u32),
+        compiler: (u32, u32),
+    ) -> (Vec<u8>, bool) {
         let mut built = false;
-        let got = cache.get_or_build(key, || {
+        let got = cache.get_or_build(key, oldest, || {
             built = true;
-            Ok::<_, Infallible>(payload.to_vec())
+            Ok::<_, Infallible>(Entry { compiler, payload: payload.to_vec() })
         });
         (got.expect("infallible"), built)
+    }
+
+    #[test]
+    fn an_older_compilers_entry_is_replaced() {
+        let (_dir, cache, key) = cache();
+        let get = |payload: &[u8], oldest, compiler| get_by(&cache, key, payload, oldest, compiler);
+        assert_eq!(get(b"old", (12, 8), (12, 8)), (b"old".to_vec(), true));
+        for oldest in [(0, 0), (11, 9), (12, 8)] {
+            assert_eq!(get(b"no", oldest, (13, 0)), (b"old".to_vec(), false));
+        }
+        assert_eq!(get(b"new", (12, 9), (12, 9)), (b"new".to_vec(), true));
+        assert_eq!(get(b"no", (12, 9), (13, 0)), (b"new".to_vec(), false));
+        assert_eq!(get(b"newest", (13, 0), (13, 0)), (b"newest".to_vec(), true));
+        assert_eq!(get(b"no", (12, 8), (12, 8)), (b"newest".to_vec(), false));
     }
 
     #[test]
@@ -230,7 +281,7 @@ mod tests {
     #[test]
     fn a_failed_build_leaves_nothing() {
         let (_dir, cache, key) = cache();
-        let failed = cache.get_or_build(key, || Err::<Vec<u8>, _>("no"));
+        let failed = cache.get_or_build(key, (0, 0), || Err::<Entry, _>("no"));
         assert_eq!(failed, Err("no"));
         assert!(get(&cache, key, b"x").1);
     }

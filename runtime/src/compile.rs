@@ -19,7 +19,7 @@ mod resources;
 
 pub use resources::Resources;
 
-use crate::cache::{Cache, Key};
+use crate::cache::{Cache, Entry, Key};
 use crate::error::{Error, Result};
 use std::fmt;
 
@@ -128,21 +128,26 @@ pub fn nvrtc_version() -> Result<(u32, u32)> {
 }
 
 /// Returns the machine code from the disk cache or the compiler, and true if it was compiled.
+/// `driver` is the version of the driver that will load it; another one may not be able to.
+///
+/// NVRTC is loaded only if it must compile.
 pub(crate) fn cubin(
     cache: &Cache,
     name: &str,
     source: &str,
     arch: Arch,
+    driver: i32,
 ) -> Result<(Vec<u8>, bool)> {
-    let nvrtc = nvrtc::get()?;
     let flags = Options::default().flags(arch);
-    let (major, minor) = nvrtc.version();
-    let compiler = format!("NVRTC {major}.{minor}");
-    let key = Key::new(&[source, &flags.join(" "), &arch.to_string(), &compiler]);
+    let driver = format!("driver {driver}");
+    let key = Key::new(&[source, &flags.join(" "), &arch.to_string(), &driver]);
+    let oldest = nvrtc::loaded().map_or((0, 0), |nvrtc| nvrtc.version());
     let mut is_compiled = false;
-    let cubin = cache.get_or_build(key, || {
+    let cubin = cache.get_or_build(key, oldest, || {
         is_compiled = true;
-        nvrtc.compile(name, source, arch, &flags).map(|compiled| compiled.cubin)
+        let nvrtc = nvrtc::get()?;
+        let compiled = nvrtc.compile(name, source, arch, &flags)?;
+        Ok::<_, Error>(Entry { compiler: nvrtc.version(), payload: compiled.cubin })
     });
     Ok((cubin?, is_compiled))
 }

@@ -146,7 +146,8 @@ impl Device {
     }
 
     pub(crate) fn new(name: String, backend: DeviceBackend) -> Self {
-        Self(Arc::new(Inner { name, programs: Programs::default(), backend }))
+        let is_simulated = !matches!(backend, DeviceBackend::Gpu(_));
+        Self(Arc::new(Inner { name, programs: Programs::new(is_simulated), backend }))
     }
 
     /// Returns the GPU's name as the driver reports it, or `the simulator`.

@@ -60,7 +60,7 @@ pub enum Error {
     )]
     NoGpu,
     /// The ordinal is not below the number of GPUs.
-    #[error("GPU {ordinal} does not exist: there are {count}, numbered from 0")]
+    #[error("GPU {ordinal} does not exist: the driver reports {count} in total, numbered from 0")]
     BadOrdinal {
         /// Ordinal that the call passed.
         ordinal: usize,
@@ -369,8 +369,8 @@ pub enum Error {
     },
     /// The kernel uses instructions that the device lacks.
     #[error(
-        "kernel `{kernel}` needs sm_{needed} or later (cp.async and the like), but {device} is \
-         {has}. Leave out the key that needs them (`stages`), or use a newer GPU"
+        "kernel `{kernel}` needs sm_{needed} or later, but {device} is {has}. Use a newer GPU, or \
+         a kernel without `stages` and `arith`"
     )]
     Architecture {
         /// Name of the kernel in the generated CUDA text.
@@ -384,8 +384,8 @@ pub enum Error {
     },
     /// The kernel uses instructions that exist only on one other architecture.
     #[error(
-        "kernel `{kernel}` uses instructions that only sm_{needed} has (wgmma and the like), but \
-         {device} is {has}. Use a kernel without them"
+        "kernel `{kernel}` uses instructions such as `wgmma`, which only sm_{needed} has, but \
+         {device} is {has}. Use a kernel without `mma: wgmma`"
     )]
     OtherArchitecture {
         /// Name of the kernel in the generated CUDA text.
@@ -400,8 +400,8 @@ pub enum Error {
     /// The call would have to allocate memory or load code while the stream is captured into a
     /// graph.
     #[error(
-        "{doing} is not possible while the stream is captured into a graph. Launch the kernel \
-         once with these extents before the capture begins"
+        "{doing} is not possible while the stream is captured into a graph. Launch the kernel once \
+         with the same extents before the capture begins"
     )]
     Capturing {
         /// Action that is not possible during the capture.

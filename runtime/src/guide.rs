@@ -3,6 +3,7 @@
 //! | page | content |
 //! | --- | --- |
 //! | [`start`] | set-up, a first kernel, the types for each task |
+//! | [`macros`] | kernels as constants: CUDA C in the binary, launches without generation |
 //! | [`views`] | parts, transposes, batches and lists of device arrays |
 //! | [`cublas`] | `sgemm` in place of `cublasSgemm` |
 //! | [`epilogues`] | bias, activation and residual, fused |
@@ -26,5 +27,5 @@ macro_rules! pages {
 }
 
 pages! {
-    start views cublas epilogues reductions tables tensor_cores determinism testing races explain interop many_gpus errors
+    start macros views cublas epilogues reductions tables tensor_cores determinism testing races explain interop many_gpus errors
 }

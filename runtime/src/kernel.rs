@@ -6,28 +6,33 @@ mod sgemm;
 mod table;
 
 pub use reduce::{Elements, Folds, InputsFor, NamedArrays, ReduceTable, ResultsFor};
-pub use sgemm::with_splits;
 pub(crate) use sgemm::{
     Chooses, GemmMatrices, NamedMatrix, extents, launch_chosen, problem, shape_on,
 };
+pub use sgemm::{call_program, with_splits};
 pub use table::{Choice, ReduceSlot, SgemmSlot, SgemmTable, Table};
 
 use crate::device::Device;
 use crate::error::Result;
 use crate::program::CachedProgram;
-use crate::warm_up::warm_up;
-use gemm_dsl::cuda;
-use gemm_dsl::ir::VerifiedProgram;
+use crate::slot::KernelSlot;
+use crate::warm_up::make;
+use gemm_dsl::artifact::Artifact;
 use gemm_dsl::spec::{ReduceSpec, SgemmSpec};
 use gemm_dsl::tables::TableFamily;
-use gemm_dsl::{Family, Plan};
+use gemm_dsl::{Family, Plan as _};
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use table::ParsedTable;
 
-/// Kernel: a spec that has been checked. Devices cache its program and machine code.
+/// Kernel: a valid spec, with its CUDA C and all that a launch needs except machine code. Devices
+/// cache the machine code.
+///
+/// A macro call is a constant of this type: its CUDA C is in the binary, and launches on a GPU
+/// neither parse the spec nor generate anything. [`ReduceKernel::new`] and [`Sgemm::new`] generate
+/// the same data at run time.
 ///
 /// `S` is the type of the spec. `E` lists the arguments of a launch: the
 /// [`Operands`](crate::bounds::Operands) of a GEMM besides its matrices, or the [inputs and
@@ -44,9 +49,35 @@ use table::ParsedTable;
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 pub struct Kernel<S, E = ()> {
-    /// Canonical line of the spec.
-    line: Cow<'static, str>,
+    source: KernelSource,
     of: PhantomData<fn() -> (S, E)>,
+}
+
+/// Origin of a kernel, with its artifact.
+#[derive(Clone)]
+enum KernelSource {
+    Macro { artifact: &'static Artifact, slot: fn() -> &'static KernelSlot },
+    Spec(Box<Artifact>),
+}
+
+impl KernelSource {
+    const fn artifact(&self) -> &Artifact {
+        match self {
+            Self::Macro { artifact, .. } => artifact,
+            Self::Spec(artifact) => artifact,
+        }
+    }
+
+    /// Program of the kernel on a device.
+    fn program<S: Family>(&self, device: &Device) -> Result<Arc<CachedProgram>> {
+        let programs = device.programs();
+        match self {
+            Self::Macro { artifact, slot } => {
+                programs.of_constant::<S>(artifact, slot()).map(Arc::clone)
+            }
+            Self::Spec(artifact) => programs.of_artifact::<S>(artifact),
+        }
+    }
 }
 
 /// Reduction kernel: folds the elements of arrays into results. Built by
@@ -158,91 +189,100 @@ pub struct Call<'a, S: TableFamily, E = (), O = ()> {
 
 /// Kernel or table of a call.
 enum Callee<'a, S: TableFamily> {
-    /// Canonical line of the kernel.
-    Kernel(&'a str),
+    Kernel(&'a KernelSource),
+    /// Program that the device caches.
+    Program(&'a Arc<CachedProgram>),
     /// Table that chooses the kernel.
     Table(&'a ParsedTable<S>),
 }
 
 impl<S, E> Kernel<S, E> {
     #[doc(hidden)]
-    pub const fn __from_macro(line: &'static str) -> Self {
-        Self { line: Cow::Borrowed(line), of: PhantomData }
+    pub const fn __from_macro(
+        artifact: &'static Artifact,
+        slot: fn() -> &'static KernelSlot,
+    ) -> Self {
+        Self { source: KernelSource::Macro { artifact, slot }, of: PhantomData }
     }
 
     /// Returns the spec as a line of the DSL, in canonical order and without defaults.
     pub fn spec_line(&self) -> &str {
-        &self.line
+        &self.artifact().line
+    }
+
+    /// Returns the CUDA C translation unit of the preferred access variant. If the kernel needs
+    /// several launches, returns the unit of the main launch.
+    pub const fn source(&self) -> &str {
+        match self.sources() {
+            [Cow::Borrowed(first), ..] => first,
+            [Cow::Owned(first), ..] => first.as_str(),
+            [] => "",
+        }
+    }
+
+    /// Returns the CUDA C translation units of all kernels: the unit of [`source`](Self::source),
+    /// its other access variants, and the kernels of other launches. A reduction in two launches
+    /// has a unit that folds the partial results of the first launch.
+    ///
+    /// A constant can read the units of a `static` kernel:
+    ///
+    /// ```
+    /// use gemm_runtime::{ReduceKernel, reduce_kernel};
+    ///
+    /// static SUM: ReduceKernel = reduce_kernel!(launch: passes, float4);
+    /// const UNITS: usize = SUM.sources().len();
+    ///
+    /// // Vector loads, scalar loads, and the last pass.
+    /// assert_eq!(UNITS, 3);
+    /// assert!(SUM.sources()[2].contains("_of_partials("));
+    /// ```
+    pub const fn sources(&self) -> &[Cow<'static, str>] {
+        self.artifact().sources.as_slice()
+    }
+
+    #[doc(hidden)]
+    pub const fn artifact(&self) -> &Artifact {
+        self.source.artifact()
     }
 }
 
 impl<S: Family, E> Kernel<S, E> {
     /// Kernel of a spec without faults. The caller checks its operands.
     fn checked(spec: &S) -> Result<Self> {
-        spec.plan()?.program()?;
-        Ok(Self { line: Cow::Owned(spec.to_string()), of: PhantomData })
+        Self::planned(&spec.plan()?)
     }
 
-    /// Kernel of a spec that is built repeatedly. The device caches its program.
-    #[doc(hidden)]
-    pub fn kept(spec: &S, device: &Device) -> Result<Self> {
-        let line = spec.to_string();
-        device.programs().get::<S>(&line)?;
-        Ok(Self { line: Cow::Owned(line), of: PhantomData })
-    }
-
-    /// Kernel of a line for which [`kept`](Self::kept) has already returned a kernel.
-    #[doc(hidden)]
-    pub fn kept_before(line: &str) -> Self {
-        Self { line: Cow::Owned(line.to_owned()), of: PhantomData }
-    }
-
-    /// Generates the CUDA C translation unit of the preferred access variant. If the kernel needs
-    /// several launches, returns the unit of the first launch.
-    pub fn source(&self) -> String {
-        cuda::source(self.program().preferred())
-    }
-
-    /// Generates the translation units of the preferred access variants of all launches, in order
-    /// and without repetition. A reduction in two launches has a second unit, which folds the
-    /// partial results of the first launch.
-    pub fn sources(&self) -> Vec<String> {
-        self.program().launched().map(cuda::source).collect()
+    fn planned(plan: &S::Plan) -> Result<Self> {
+        let source = KernelSource::Spec(Box::new(plan.artifact()?));
+        Ok(Self { source, of: PhantomData })
     }
 
     /// Compiles all kernels of this spec before the first launch, for aligned and for unaligned
     /// arrays, unless the device has already loaded them. Later launches compile nothing.
     ///
-    /// On the simulator nothing is compiled: this function only generates the kernels.
+    /// On the simulator, nothing is compiled.
     ///
     /// # Errors
     /// [`Error::Ahead`](crate::Error::Ahead) with the error of compiling or loading.
     pub fn warm(&self, device: &Device) -> Result<()> {
-        warm_up::<S>(device, [self.spec_line()])
-    }
-
-    fn program(&self) -> VerifiedProgram {
-        match self.line.parse::<S::Plan>().and_then(|plan| plan.program()) {
-            Ok(program) => program,
-            Err(faults) => unreachable!("the line was checked when the kernel was built: {faults}"),
-        }
+        make(device, &[self.spec_line()], vec![self.prepare(device)])
     }
 
     #[doc(hidden)]
     pub fn prepare(&self, device: &Device) -> Result<Arc<CachedProgram>> {
-        device.programs().get::<S>(&self.line)
+        self.source.program::<S>(device)
     }
 }
 
 impl<S, E> Clone for Kernel<S, E> {
     fn clone(&self) -> Self {
-        Self { line: self.line.clone(), of: PhantomData }
+        Self { source: self.source.clone(), of: PhantomData }
     }
 }
 
 impl<S, E> PartialEq for Kernel<S, E> {
     fn eq(&self, other: &Self) -> bool {
-        self.line == other.line
+        self.spec_line() == other.spec_line()
     }
 }
 
@@ -250,7 +290,7 @@ impl<S, E> Eq for Kernel<S, E> {}
 
 impl<S, E> fmt::Debug for Kernel<S, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Kernel").field("line", &self.line).finish_non_exhaustive()
+        f.debug_struct("Kernel").field("line", &self.spec_line()).finish_non_exhaustive()
     }
 }
 
@@ -285,7 +325,8 @@ impl<S: TableFamily, E, O: fmt::Debug> fmt::Debug for Call<'_, S, E, O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut call = f.debug_struct("Call");
         match &self.what {
-            Callee::Kernel(line) => call.field("line", line),
+            Callee::Kernel(source) => call.field("line", &source.artifact().line),
+            Callee::Program(program) => call.field("line", &program.line()),
             Callee::Table(read) => call.field("table", &read.text()),
         };
         call.field("device", self.device).field("given", &self.given).finish_non_exhaustive()

@@ -16,6 +16,7 @@ use gemm_dsl::ir::program::{
     KernelArgument, KernelId, KernelLaunch, ProgramBackend, ProgramValues, TempFill, Temporary,
 };
 use gemm_dsl::ir::{Extent, Operand};
+use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -152,11 +153,11 @@ pub(crate) fn launch<'a, B: Backend>(
     values: &ProgramValues,
     arrays: &[(Operand, BoundArray<'a, B>)],
 ) -> Result<LaunchReport> {
-    let arrays = program.program.bind_arrays(arrays)?;
+    let arrays = program.program().bind_arrays(arrays)?;
     check_overlap(arrays.inputs(), arrays.outputs())?;
     let (backend, load_times) = (on.backend, LoadTimes::default());
     let mut run = Run { backend, program, workspace: None, load_times };
-    let mut execution = program.program.execute(values, &arrays, &mut run)?;
+    let mut execution = program.program().execute(values, &arrays, &mut run)?;
     execution.launches.retain(|launch| launch.report.is_some());
     if let Some(workspace) = &mut run.workspace {
         B::holds_zeros(workspace, true);
@@ -200,7 +201,7 @@ impl<'a, B: Backend> ProgramBackend for Run<'a, '_, B> {
     }
 
     fn prepare(&mut self, kernel: KernelId) -> Result<()> {
-        self.load_times.add(self.backend.ready(self.program.kernel(kernel))?);
+        self.load_times.add(self.backend.ready(self.program, kernel)?);
         Ok(())
     }
 
@@ -224,9 +225,10 @@ impl<'a, B: Backend> ProgramBackend for Run<'a, '_, B> {
         &mut self,
         launch: &KernelLaunch<'_, BoundArray<'a, B>>,
     ) -> Result<Option<Box<StepCounters>>> {
-        let (kernel, arguments) = (self.program.kernel(launch.kernel), launch.arguments.iter());
-        let arguments = arguments.map(kernel_arg).collect();
-        let counters = self.backend.launch(kernel, launch.grid, launch.is_main, arguments)?;
+        let arguments = launch.arguments.iter().map(kernel_arg);
+        let arguments: SmallVec<[KernelArg<'_, _, _>; 32]> = arguments.collect();
+        let KernelLaunch { kernel, grid, is_main, .. } = *launch;
+        let counters = self.backend.launch(self.program, kernel, grid, is_main, &arguments)?;
         // A later launch of the program may fail, so the scratch memory counts as zero only after
         // the last one.
         if let Some(workspace) = &mut self.workspace {

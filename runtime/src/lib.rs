@@ -92,6 +92,7 @@ mod segments;
 mod shape;
 #[cfg(feature = "sim")]
 mod simulated;
+mod slot;
 mod split_matrix;
 mod splits;
 mod view;
@@ -158,10 +159,11 @@ pub mod internal {
     pub use crate::kernel::reduce::{
         ReduceArrays, fold, fold_partials, fold_shard, sealed as reduce,
     };
-    pub use crate::kernel::with_splits;
+    pub use crate::kernel::{call_program, with_splits};
     pub use crate::kernel_arg::Address;
     pub use crate::library::{Candidate, LibrarySpec, Places, SearchPlace, find_at, open, symbol};
     pub use crate::operand::{Exclusive, LocatedOperand, Shared, read, sealed as operand, write};
+    pub use crate::program::CachedProgram;
     pub use crate::shape::{Batch, Shape};
     pub use crate::split_matrix::PendingSplit;
     pub use crate::splits::SplitBuffers;
@@ -171,6 +173,8 @@ pub mod internal {
 #[doc(hidden)]
 pub mod __private {
     pub use crate::kernel::{ReduceSlot, SgemmSlot};
+    pub use crate::slot::KernelSlot;
+    pub use gemm_dsl::artifact::items;
     pub use gemm_macros::{reduce_kernel, reduce_table, sgemm_kernel, sgemm_table};
 }
 

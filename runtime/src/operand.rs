@@ -343,9 +343,11 @@ pub struct LocatedOperand<'a, B: Backend> {
     /// Shape of a matrix, or of each matrix of a list. `place` has the address of the first element
     /// of the matrix.
     pub shape: Option<Shape>,
-    /// Guards, dropped after the launch. The drop records the use of `cudarc` slices on the
+    /// Guard, dropped after the launch. The drop records the use of a `cudarc` slice on the
     /// device's stream, and `cudarc` orders later work of other streams after this use.
-    _used: Vec<SyncOnDrop<'a>>,
+    _used: Option<SyncOnDrop<'a>>,
+    /// Guards for the arrays of a list.
+    _all_used: Vec<SyncOnDrop<'a>>,
 }
 
 impl<B: Backend> LocatedOperand<'_, B> {
@@ -392,13 +394,10 @@ pub fn resolve<'a, T: Element, B: Backend>(
         Shared::Cuda(view) => slice(view)?,
         Shared::List(arrays, views) => {
             let place = Place::List(listed(on, arrays, argument)?);
-            let used = views.into_iter().map(|view| Ok(slice(view)?.1));
-            let used: Vec<Option<SyncOnDrop<'a>>> = used.collect::<Result<_>>()?;
-            return Ok(LocatedOperand {
-                place,
-                shape,
-                _used: used.into_iter().flatten().collect(),
-            });
+            let used = views.into_iter().map(slice);
+            let used = used.filter_map(|slice| slice.map(|(_, used)| used).transpose());
+            let all_used = used.collect::<Result<_>>()?;
+            return Ok(LocatedOperand { place, shape, _used: None, _all_used: all_used });
         }
     };
     resolved(address, used, len, shape, argument)
@@ -420,13 +419,10 @@ pub fn write<'a, B: Backend, O: Output + ?Sized>(
         Exclusive::Cuda(view) => slice(view)?,
         Exclusive::List(arrays, views) => {
             let place = Place::List(listed(on, arrays, argument)?);
-            let used = views.into_iter().map(|view| Ok(slice(view)?.1));
-            let used: Vec<Option<SyncOnDrop<'a>>> = used.collect::<Result<_>>()?;
-            return Ok(LocatedOperand {
-                place,
-                shape,
-                _used: used.into_iter().flatten().collect(),
-            });
+            let used = views.into_iter().map(slice);
+            let used = used.filter_map(|slice| slice.map(|(_, used)| used).transpose());
+            let all_used = used.collect::<Result<_>>()?;
+            return Ok(LocatedOperand { place, shape, _used: None, _all_used: all_used });
         }
     };
     resolved(address, used, len, shape, argument)
@@ -487,7 +483,8 @@ fn resolved<'a, B: Backend>(
     Ok(LocatedOperand {
         place: Place::One { address, len },
         shape,
-        _used: used.into_iter().collect(),
+        _used: used,
+        _all_used: Vec::new(),
     })
 }
 

@@ -1,35 +1,77 @@
 //! Programs cached by a device, with their machine code.
 
+#[cfg(test)]
+mod tests;
+
 use crate::compile::Resources;
 use crate::error::{Error, Result};
+use crate::slot::{KernelSlot, SlotTable};
 use cudarc::driver::CudaFunction;
 use cudarc::driver::sys::CUfunction_attribute as Attribute;
-use gemm_dsl::ir::program::KernelId;
-use gemm_dsl::ir::{Operand, VerifiedKernel, VerifiedProgram};
-use gemm_dsl::plan::ReducePlan;
-use gemm_dsl::spec::{Arith, EpilogueArg, ReduceSpec, SgemmSpec};
-use gemm_dsl::{Family, Plan};
-use std::any::Any;
+use gemm_dsl::artifact::{Artifact, Interface};
+use gemm_dsl::ir::contract::Contract;
+use gemm_dsl::ir::program::{KernelId, LaunchProgram};
+use gemm_dsl::ir::{List, Operand, VerifiedProgram};
+use gemm_dsl::plan::{ReducePlan, SgemmPlan};
+use gemm_dsl::spec::{Arith, EpilogueArg, Op, Over, SgemmSpec};
+use gemm_dsl::{Family, Plan, SpecErrors};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-/// Programs of a device by macro name and spec.
-#[derive(Default)]
-pub struct Programs(RwLock<HashMap<&'static str, HashMap<String, Arc<CachedProgram>>>>);
+/// Programs of a device.
+pub struct Programs {
+    /// By macro name and spec.
+    by_line: RwLock<HashMap<&'static str, HashMap<String, Arc<CachedProgram>>>>,
+    /// By macro call, found without a lock. Each is also in `by_line`.
+    by_slot: SlotTable<Arc<CachedProgram>>,
+    /// True for a simulator, which needs the bodies of kernels.
+    is_simulated: bool,
+}
+
+/// Builds a program with the bodies of its kernels.
+type Lower = Box<dyn Fn() -> Result<VerifiedProgram> + Send + Sync>;
 
 impl Programs {
+    pub(crate) fn new(is_simulated: bool) -> Self {
+        Self { by_line: RwLock::default(), by_slot: SlotTable::default(), is_simulated }
+    }
+
+    /// Program of a macro call.
+    pub(crate) fn of_constant<S: Family>(
+        &self,
+        artifact: &'static Artifact,
+        slot: &KernelSlot,
+    ) -> Result<&Arc<CachedProgram>> {
+        self.by_slot.get_or_try_init(slot, || {
+            let lower = lower::<S>(&artifact.line);
+            let made = || Ok(CachedProgram::new(Cow::Borrowed(artifact), lower));
+            self.kept(S::MACRO, &artifact.line, made)
+        })
+    }
+
+    /// Program of a spec whose artifact exists.
+    pub(crate) fn of_artifact<S: Family>(&self, artifact: &Artifact) -> Result<Arc<CachedProgram>> {
+        self.kept(S::MACRO, &artifact.line, || {
+            let lower = lower::<S>(&artifact.line);
+            Ok(CachedProgram::new(Cow::Owned(artifact.clone()), lower))
+        })
+    }
+
     /// Program of a spec, given as its canonical line.
-    pub(crate) fn get<S: Family>(&self, line: &str) -> Result<Arc<CachedProgram>> {
+    pub fn get<S: Family>(&self, line: &str) -> Result<Arc<CachedProgram>> {
         self.kept(S::MACRO, line, || {
-            let plan = line.parse::<S::Plan>()?;
-            Ok(CachedProgram::by_plan::<S>(plan.program()?, plan))
+            let plan: S::Plan = line.parse()?;
+            let program = plan.program()?;
+            let artifact = plan.artifact_of(&program);
+            Ok(self.lowered(artifact, program, lower::<S>(line)))
         })
     }
 
     #[cfg(test)]
     pub(crate) fn made(&self) -> usize {
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.by_line.read().unwrap_or_else(PoisonError::into_inner);
         known.values().map(HashMap::len).sum()
     }
 
@@ -41,32 +83,60 @@ impl Programs {
         name: &str,
         make: impl FnOnce() -> Result<VerifiedProgram>,
     ) -> Result<Arc<CachedProgram>> {
-        self.kept(family, name, || Ok(CachedProgram::new(make()?, Vec::new())))
+        self.kept(family, name, || {
+            let program = make()?;
+            let interface = Interface::Gemm { operands: List::EMPTY };
+            self.new_program(name, interface, Box::new(move || Ok(program.clone())))
+        })
     }
 
     /// Program that computes the splits of a row-major or column-major B.
     pub fn splits_of_b(&self, arith: Arith, by_column: bool) -> Result<Arc<CachedProgram>> {
         let name = format!("{arith}{}", if by_column { ", by column" } else { "" });
         self.kept("splits", &name, || {
-            let program = SgemmSpec::splits_of_b(arith, by_column)?;
-            Ok(CachedProgram::new(program, Vec::new()))
+            let interface = Interface::Gemm { operands: List::EMPTY };
+            let lower = move || Ok(SgemmSpec::splits_of_b(arith, by_column)?);
+            self.new_program(&name, interface, Box::new(lower))
         })
     }
 
     /// Program that folds one shard of a reduction.
     pub(crate) fn of_shard(&self, line: &str) -> Result<Arc<CachedProgram>> {
-        self.kept("shard", line, || {
-            let plan = line.parse::<ReducePlan>()?;
-            Ok(CachedProgram::by_plan::<ReduceSpec>(plan.program_of_shard()?, plan))
-        })
+        self.of_pieces("shard", line, ReducePlan::program_of_shard)
     }
 
     /// Program that folds the partial results of all shards.
     pub fn of_partials(&self, line: &str) -> Result<Arc<CachedProgram>> {
-        self.kept("partials", line, || {
-            let plan = line.parse::<ReducePlan>()?;
-            Ok(CachedProgram::by_plan::<ReduceSpec>(plan.program_of_partials()?, plan))
+        self.of_pieces("partials", line, ReducePlan::program_of_partials)
+    }
+
+    fn of_pieces(
+        &self,
+        family: &'static str,
+        line: &str,
+        program: fn(&ReducePlan) -> Result<VerifiedProgram, SpecErrors>,
+    ) -> Result<Arc<CachedProgram>> {
+        self.kept(family, line, || {
+            let plan: ReducePlan = line.parse()?;
+            let interface = plan.spec().interface();
+            let lower = move || Ok(program(&plan)?);
+            self.new_program(line, interface, Box::new(lower))
         })
+    }
+
+    fn new_program(&self, name: &str, interface: Interface, lower: Lower) -> Result<CachedProgram> {
+        let program = lower()?;
+        let artifact = Artifact::new(name.to_owned(), interface, &program);
+        Ok(self.lowered(artifact, program, lower))
+    }
+
+    /// Program that has just been lowered. A simulator keeps the bodies of its kernels.
+    fn lowered(&self, artifact: Artifact, program: VerifiedProgram, lower: Lower) -> CachedProgram {
+        let made = CachedProgram::new(Cow::Owned(artifact), lower);
+        if self.is_simulated {
+            made.keep(program);
+        }
+        made
     }
 
     /// Returns the program cached under a family and a name, or builds and caches it.
@@ -76,52 +146,100 @@ impl Programs {
         name: &str,
         make: impl FnOnce() -> Result<CachedProgram>,
     ) -> Result<Arc<CachedProgram>> {
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.by_line.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(program) = known.get(family).and_then(|programs| programs.get(name)) {
             return Ok(Arc::clone(program));
         }
         drop(known);
         // Two threads may both build the program. The map keeps the first that is inserted.
         let made = Arc::new(make()?);
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.by_line.write().unwrap_or_else(PoisonError::into_inner);
         let kept = known.entry(family).or_default().entry(name.to_owned()).or_insert(made);
         Ok(Arc::clone(kept))
     }
 }
 
+/// Lowering of a spec that has been checked.
+fn lower<S: Family>(line: &str) -> Lower {
+    let line = line.to_owned();
+    Box::new(move || Ok(line.parse::<S::Plan>()?.program()?))
+}
+
 /// Program ready for launches on one device.
 pub struct CachedProgram {
-    pub(crate) program: VerifiedProgram,
-    /// Plan of type `S::Plan`, if [`Programs::get`] built the program from a spec of type `S`.
-    plan: Option<Box<dyn Any + Send + Sync>>,
-    /// Operands of the spec besides the matrices.
-    pub(crate) operands: Vec<EpilogueArg>,
-    kernels: Vec<CachedKernel>,
+    artifact: Cow<'static, Artifact>,
+    kernels: Box<[CachedKernel]>,
+    /// Plan of a GEMM. Only launches with prepared splits need it.
+    plan: OnceLock<SgemmPlan>,
     /// Programs that take the splits of A, of B, or of both as inputs.
     given: [OnceLock<Option<Arc<CachedProgram>>>; 3],
+    #[cfg_attr(not(feature = "sim"), expect(dead_code, reason = "a GPU needs no bodies"))]
+    lower: Lower,
+    /// Kernels with their bodies, once a simulator has needed them.
+    bodies: OnceLock<VerifiedProgram>,
 }
 
 impl CachedProgram {
-    fn new(program: VerifiedProgram, operands: Vec<EpilogueArg>) -> Self {
-        let kernels = program.kernels.iter().map(CachedKernel::new).collect();
-        Self { program, plan: None, operands, kernels, given: Default::default() }
+    fn new(artifact: Cow<'static, Artifact>, lower: Lower) -> Self {
+        let kernels = artifact.program.contracts.iter().map(|_| CachedKernel::default()).collect();
+        let (plan, given, bodies) = (OnceLock::new(), Default::default(), OnceLock::new());
+        Self { artifact, kernels, plan, given, lower, bodies }
     }
 
-    /// Program of a plan. The plan is stored with the program.
-    fn by_plan<S: Family>(program: VerifiedProgram, plan: S::Plan) -> Self {
-        let operands = plan.spec().operands();
-        Self { plan: Some(Box::new(plan)), ..Self::new(program, operands) }
+    fn keep(&self, program: VerifiedProgram) {
+        _ = self.bodies.set(program);
     }
 
-    fn plan<S: Family>(&self) -> &S::Plan {
-        let plan = self.plan.as_ref().and_then(|plan| plan.downcast_ref());
-        plan.unwrap_or_else(|| {
-            unreachable!("Kernel::prepare: the program was built from a plan of this family")
-        })
+    /// Canonical line of its spec, or its name.
+    pub(crate) fn line(&self) -> &str {
+        &self.artifact.line
     }
 
-    pub(crate) fn spec<S: Family>(&self) -> &S {
-        self.plan::<S>().spec()
+    /// Launches of the program.
+    pub(crate) fn program(&self) -> &LaunchProgram {
+        &self.artifact.program
+    }
+
+    /// The program with the bodies of its kernels, for the simulator. Its first launch lowers it.
+    #[cfg(feature = "sim")]
+    pub(crate) fn bodies(&self) -> Result<&VerifiedProgram> {
+        if let Some(bodies) = self.bodies.get() {
+            return Ok(bodies);
+        }
+        let lowered = (self.lower)()?;
+        Ok(self.bodies.get_or_init(|| lowered))
+    }
+
+    /// Operands of a call besides the matrices.
+    pub(crate) fn operands(&self) -> &[EpilogueArg] {
+        self.artifact.interface.operands()
+    }
+
+    /// Axes that a reduction folds.
+    pub(crate) fn over(&self) -> Over {
+        match self.artifact.interface {
+            Interface::Reduction { over, .. } => over,
+            Interface::Gemm { .. } => {
+                unreachable!("kernel/reduce.rs: it asks for programs of reductions only")
+            }
+        }
+    }
+
+    /// Operator of a reduction whose result is an index.
+    pub(crate) fn index(&self) -> Option<Op> {
+        match self.artifact.interface {
+            Interface::Reduction { index, .. } => index,
+            Interface::Gemm { .. } => None,
+        }
+    }
+
+    /// Plan of a GEMM's program.
+    pub(crate) fn gemm(&self) -> Result<&SgemmPlan> {
+        if let Some(plan) = self.plan.get() {
+            return Ok(plan);
+        }
+        let plan = self.artifact.line.parse()?;
+        Ok(self.plan.get_or_init(|| plan))
     }
 
     /// Variant of the program that takes the splits of A, of B, or of both as inputs, or `None` if
@@ -134,18 +252,47 @@ impl CachedProgram {
             [true, true] => &self.given[2],
         };
         if kept.get().is_none() {
-            let program = self.plan::<SgemmSpec>().program_with_splits(splits)?;
-            let made = program.map(|program| Arc::new(Self::new(program, self.operands.clone())));
+            let made = self.with_splits(splits)?.map(Arc::new);
             // If two threads build it, the first result is kept.
             _ = kept.set(made);
         }
         Ok(kept.get().and_then(Option::as_ref))
     }
 
+    fn with_splits(&self, splits: [bool; 2]) -> Result<Option<CachedProgram>> {
+        let plan = self.gemm()?.clone();
+        let Some(program) = plan.program_with_splits(splits)? else { return Ok(None) };
+        let (line, interface) = (self.artifact.line.to_string(), self.artifact.interface.clone());
+        let artifact = Artifact::new(line, interface, &program);
+        let lower = move || {
+            let program = plan.program_with_splits(splits)?;
+            program.ok_or_else(|| Error::Internal("a program with splits is gone".to_owned()))
+        };
+        Ok(Some(Self::new(Cow::Owned(artifact), Box::new(lower))))
+    }
+
     pub(crate) fn kernel(&self, id: KernelId) -> &CachedKernel {
-        self.kernels
-            .get(id.0)
-            .unwrap_or_else(|| unreachable!("VerifiedProgram::new: the kernel exists"))
+        match self.kernels.get(id.0) {
+            Some(kernel) => kernel,
+            None => unreachable!("VerifiedProgram::new: the kernel exists"),
+        }
+    }
+
+    pub(crate) fn contract(&self, id: KernelId) -> &Contract {
+        self.program().contract(id)
+    }
+
+    /// CUDA C of a kernel.
+    pub(crate) fn source(&self, id: KernelId) -> &str {
+        match self.artifact.sources.get(id.0) {
+            Some(source) => source,
+            None => unreachable!("Artifact::new: every kernel has a source"),
+        }
+    }
+
+    /// Numbers of all kernels.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = KernelId> {
+        (0..self.kernels.len()).map(KernelId)
     }
 
     /// Returns true if the machine code of all kernels is loaded.
@@ -155,14 +302,14 @@ impl CachedProgram {
 
     /// Returns true if the kernels take a matrix as column-major.
     pub(crate) fn by_column(&self, operand: Operand) -> bool {
-        let mut arrays = self.kernels.iter().flat_map(|k| k.kernel.contract().arrays());
+        let mut arrays = self.program().contracts.iter().flat_map(Contract::arrays);
         // The last two dimensions are rows and columns. A batch has a dimension before them.
         arrays.any(|array| array.operand == operand && array.contiguous_dim() + 2 == array.rank())
     }
 
     /// Returns true if every kernel takes matrices with padded rows or columns.
     pub(crate) fn takes_pitches(&self) -> bool {
-        self.kernels.iter().all(|k| k.kernel.contract().takes_pitches())
+        self.program().contracts.iter().all(Contract::takes_pitches)
     }
 }
 
@@ -174,18 +321,14 @@ pub struct KernelLoad {
     pub(crate) is_compiled: bool,
 }
 
-/// One kernel of a program. Has its machine code after the first launch on a GPU.
+/// Machine code of a kernel after its first launch on a GPU.
+#[derive(Default)]
 pub struct CachedKernel {
-    pub(crate) kernel: VerifiedKernel,
     function: OnceLock<CudaFunction>,
     loading: Mutex<()>,
 }
 
 impl CachedKernel {
-    fn new(kernel: &VerifiedKernel) -> Self {
-        Self { kernel: kernel.clone(), function: OnceLock::new(), loading: Mutex::new(()) }
-    }
-
     /// Resources as the driver reports them, once the machine code is loaded.
     pub(crate) fn resources(&self) -> Option<Resources> {
         let function = self.function.get()?;

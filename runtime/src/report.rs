@@ -2,8 +2,9 @@
 
 use crate::backend::StepCounters;
 use crate::compile::Resources;
-use crate::program::{CachedKernel, CachedProgram, KernelLoad};
+use crate::program::{CachedProgram, KernelLoad};
 use gemm_dsl::ir::Variant;
+use gemm_dsl::ir::contract::Contract;
 use gemm_dsl::ir::program::{ExecutedLaunch, Execution};
 use std::fmt;
 use std::sync::Arc;
@@ -59,7 +60,7 @@ impl LaunchReport {
     /// Returns the access variant of the kernel that ran. For a reduction, this is the first pass;
     /// for a GEMM with splits, the kernel that multiplies the splits.
     pub fn variant(&self) -> Variant {
-        self.program.kernel(self.execution.main).kernel.variant
+        self.program.contract(self.execution.main).variant
     }
 
     /// Returns the number of kernel launches, which is 0 if there was nothing to compute.
@@ -120,12 +121,12 @@ impl LaunchReport {
 impl<'a> StepReport<'a> {
     /// Returns the name of the kernel.
     pub fn kernel(&self) -> &'a str {
-        &self.cached_kernel().kernel.name
+        &self.contract().kernel
     }
 
     /// Returns the access variant of the kernel.
     pub fn variant(&self) -> Variant {
-        self.cached_kernel().kernel.variant
+        self.contract().variant
     }
 
     /// Returns the number of blocks along x, y and z.
@@ -140,11 +141,11 @@ impl<'a> StepReport<'a> {
 
     /// Returns the resources of this kernel, in the form of [`LaunchReport::resources`].
     pub fn resources(&self) -> Option<Resources> {
-        self.cached_kernel().resources()
+        self.program.kernel(self.launch.kernel).resources()
     }
 
-    fn cached_kernel(&self) -> &'a CachedKernel {
-        self.program.kernel(self.launch.kernel)
+    fn contract(&self) -> &'a Contract {
+        self.program.contract(self.launch.kernel)
     }
 }
 

@@ -80,7 +80,7 @@ impl Device {
         let Shape { rows: terms, cols: lines, .. } = matrix.shape();
         let program = self.programs().splits_of_b(arith, matrix.shape().is_column_major())?;
         let extents = [(Extent::N, lines as u64), (Extent::K, terms as u64)];
-        let values = program.program.bind(&extents, &[])?;
+        let values = program.program().bind(&extents, &[])?;
         let SplitLayout { elem, axes, len } = SplitLayout::new(&program, &values)?;
         let is_alike = |spare: &SplitBuffers| {
             (spare.arith, &spare.axes, spare.lines) == (arith, &axes, lines as u64)
@@ -132,14 +132,14 @@ struct SplitLayout {
 impl SplitLayout {
     /// Layout that the program that computes the splits declares for its output.
     fn new(program: &CachedProgram, values: &ProgramValues) -> Result<Self> {
-        let output = &program.program.outputs[0];
-        let PackedLayout { axes, len } = program.program.packed(&output.dims, values)?;
+        let output = &program.program().outputs[0];
+        let PackedLayout { axes, len } = values.packed(&output.dims)?;
         let len = usize::try_from(len).map_err(|_| Error::TooLarge {
             what: format!("`{}` would have {len} elements", output.name),
             limit: usize::MAX as u64,
             remedy: "Check the extents",
         })?;
-        Ok(Self { elem: output.elem, axes, len })
+        Ok(Self { elem: output.elem, axes: axes.into_vec(), len })
     }
 }
 

@@ -44,8 +44,7 @@ pub(crate) fn make(
     for (number, program) in programs.into_iter().enumerate() {
         match program {
             Ok(program) => {
-                let of_program = 0..program.program.kernels.len();
-                kernels.extend(of_program.map(|id| (number, Arc::clone(&program), KernelId(id))));
+                kernels.extend(program.ids().map(|id| (number, Arc::clone(&program), id)));
             }
             Err(error) => failures.push((number, error)),
         }
@@ -71,13 +70,13 @@ pub fn load(device: &Device, program: &CachedProgram) -> Result<()> {
     if device.is_simulator() || program.is_loaded() {
         return Ok(());
     }
-    let kernels: Vec<KernelId> = (0..program.program.kernels.len()).map(KernelId).collect();
+    let kernels: Vec<KernelId> = program.ids().collect();
     let made = in_parallel(&kernels, |id| ready(device, program, *id));
     made.into_iter().try_for_each(|made| made.map(drop))
 }
 
 fn ready(device: &Device, program: &CachedProgram, id: KernelId) -> Result<Option<KernelLoad>> {
-    dispatch!(device, on => on.backend.ready(program.kernel(id)))
+    dispatch!(device, on => on.backend.ready(program, id))
 }
 
 /// Results of all items, in the order of the items. As many threads compute them as there are

@@ -113,7 +113,7 @@ fn architectures() -> Result<(), Failed> {
 fn generated() -> Result<(), Failed> {
     let gemm = SgemmKernel::new("tile: 64x64x8, thread: 4x4, float4".parse::<SgemmSpec>()?)?;
     for source in [SUM.source(), gemm.source()] {
-        let compiled = compile::compile("generated", &source, Arch::sm(90), &Options::default())?;
+        let compiled = compile::compile("generated", source, Arch::sm(90), &Options::default())?;
         ensure(compiled.resources()?.spill_stores == 0, || compiled.log)?;
     }
     Ok(())

@@ -377,7 +377,7 @@ pub fn a_fault_says_whose_lines_it_counts() -> Result<(), Failed> {
         behind.split_once(" of its unchanged source, ").ok_or("no source is named")?;
     let number: usize = line.parse()?;
     let spec: SgemmSpec = fault::LINE.parse()?;
-    let unchanged = cuda::source(&spec.plan()?.program()?.kernels[0]);
+    let unchanged = cuda::source(&spec.plan()?.program()?.kernels()[0]);
     let statement = unchanged.lines().nth(number - 1).unwrap_or_default().trim();
     if statement.is_empty() || !what.contains(statement) {
         return Err(format!("line {number} is {statement}, and not what is said: {what}").into());

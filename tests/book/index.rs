@@ -84,7 +84,7 @@ fn of_the_size(report: &Report, unit: &Unit) -> String {
     let measured = report.measured.as_ref();
     let shown = measured.and_then(|of| of.points.iter().find(|point| SHOWN.contains(&point.n)));
     let Some(point) = shown else { return of_a_thousand(report, unit.cycles) };
-    let cycles = point.asked[UnitName::ALL.iter().position(|of| *of == unit.name).unwrap_or(0)];
+    let cycles = point.load[UnitName::ALL.iter().position(|of| *of == unit.name).unwrap_or(0)];
     let work = if point.n == SHOWN[0] { (point.n as f64).powi(3) } else { point.n as f64 };
     gemm_bench::change::number(1000.0 * cycles / work)
 }

@@ -20,7 +20,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 /// Maximum size of the page in bytes.
-const MOST: usize = 1_100_000;
+const MOST: usize = 1_300_000;
 
 /// Random specs of a family.
 const RANDOM: usize = 100;
@@ -271,7 +271,7 @@ fn led_to() -> Result<(), Failed> {
     let href = html.split_once(&format!("href=\"{FILE}")).ok_or("no link leads to it")?.1;
     let (address, _) = href.split_once('"').ok_or("a link ends")?;
     let shown = shown(live()?, &address.replace("&#38;", "&"), &[])?;
-    let title = stage.spec.plan()?.program()?.kernels[0].name.clone();
+    let title = stage.spec.plan()?.program()?.kernels()[0].name.clone();
     if attribute(&shown, "data-state") != Some("done") || !shown.contains(&title) {
         return Err(format!("{address} does not show {title}").into());
     }

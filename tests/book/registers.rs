@@ -80,7 +80,7 @@ fn row(line: &(Family, String)) -> Result<String, String> {
     };
     let program = program.map_err(|error| failed(&error))?;
     let kernel = program.variants().next().ok_or_else(|| failed(&"no kernel"))?;
-    let arch = match kernel.contract().is_specific() {
+    let arch = match kernel.contract().is_specific {
         true => Arch::sm(kernel.min_arch()).specific(),
         false => Arch::sm(ARCH),
     };

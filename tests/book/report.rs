@@ -151,25 +151,25 @@ fn compiled(report: &Report) -> Result<(), Failed> {
 /// is a sentence about the source and one about the compiled kernel. For writes of copies there is
 /// no compiled count, so the sentence is about the source.
 fn conflicts(report: &Report) -> Result<(), Failed> {
-    let by_text = Counter::SharedBankConflicts.among(&report.counters);
+    let from_source = Counter::SharedBankConflicts.among(&report.counters);
     let says = |proof: &str, text: &str| {
         report.answer.iter().any(|said| said.proof == proof && said.text.contains(text))
     };
     let denies = says("accesses", "Shared-memory accesses have no bank conflicts");
     let denies_compiled = says("compiled", "As compiled, shared-memory accesses have no");
     let tells_text =
-        says("accesses", &format!("In the source, bank conflicts cost {by_text} wavefronts"));
+        says("accesses", &format!("In the source, bank conflicts cost {from_source} wavefronts"));
     let is_drawn = report.accesses.iter().any(|of| of.space == "shared" && of.cost > of.least);
-    let Wavefronts { conflicts, is_by_text, .. } = report.wavefronts;
-    let right = match (is_by_text, conflicts, by_text) {
+    let Wavefronts { conflicts, is_from_source, .. } = report.wavefronts;
+    let right = match (is_from_source, conflicts, from_source) {
         (true, conflicts, _) => {
-            !denies_compiled && conflicts == by_text && tells_text == (by_text > 0)
+            !denies_compiled && conflicts == from_source && tells_text == (from_source > 0)
         }
         (false, 0, 1..) => denies_compiled && tells_text,
         _ => !denies_compiled && !tells_text,
     };
-    if !right || denies && (is_drawn || by_text > 0) {
-        return Err(format!("{}: {by_text} of {:?}", report.title, report.answer).into());
+    if !right || denies && (is_drawn || from_source > 0) {
+        return Err(format!("{}: {from_source} of {:?}", report.title, report.answer).into());
     }
     Ok(())
 }
@@ -183,7 +183,7 @@ pub fn conflicts_of_copies_are_told() -> Result<(), Failed> {
     let report = analysis::report(&subject)?;
     conflicts(&report)?;
     match report.wavefronts {
-        Wavefronts { conflicts: 1.., is_by_text: true, .. } if line != fastest => Ok(()),
+        Wavefronts { conflicts: 1.., is_from_source: true, .. } if line != fastest => Ok(()),
         other => Err(format!("{line}: {other:?}").into()),
     }
 }

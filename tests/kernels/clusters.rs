@@ -166,7 +166,7 @@ fn two_blocks_bring_to_two_places() {
 
 fn a_grid_that_is_no_multiple_is_refused() {
     let kernel = Clustered::default().kernel().expect("a sound kernel");
-    assert_eq!((kernel.contract().cluster(), kernel.min_arch()), (2, 90));
+    assert_eq!((kernel.contract().cluster, kernel.min_arch()), (2, 90));
     let mut kernel = kernel.into_inner();
     kernel.geometry.grid[0] = gemm_dsl::ir::Expr::U64(3);
     let kernel = gemm_dsl::ir::VerifiedKernel::new(kernel).expect("a sound kernel");

@@ -208,7 +208,7 @@ fn the_text_has_the_epilogue_as_a_function() {
     let program = spec.plan().and_then(|plan| plan.program()).expect("a sound spec");
     let source = cuda::source(program.preferred());
     let function = "\
-// epilogue: |acc| { let float = acc * 2.0; relu(float) }
+// `epilogue` of the spec.
 __device__ __forceinline__ float epilogue(float acc)
 {
     const float float_2 = acc * 2.0f;

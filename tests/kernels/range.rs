@@ -201,7 +201,7 @@ fn in_a_batch(
     }
     let of_batch = || -> Result<Vec<f32>, Error> {
         let kernel = Sgemm::<()>::new(spec.clone())?;
-        let [a, b] = problem.lying(spec.layout);
+        let [a, b] = problem.stored_inputs(spec.layout);
         let negated = a.values.iter().map(|a| -a);
         let all = a.values.iter().copied().chain(negated).chain(a.values.iter().copied());
         let on_a = device.upload(&all.collect::<Vec<f32>>())?;

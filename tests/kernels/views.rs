@@ -130,7 +130,7 @@ fn launch(
     let text = |error: Error| error.to_string();
     let device = Device::simulator();
     let Size { m, n, .. } = problem.size;
-    let [a_lines, b_lines] = problem.lying(spec.layout);
+    let [a_lines, b_lines] = problem.stored_inputs(spec.layout);
     let kernel = Sgemm::<ByName>::new(spec.clone()).map_err(text)?;
     let beside = problem.beside(spec);
     let c_before = beside.c_or(f32::from_bits(POISON), problem.size);

@@ -1,4 +1,4 @@
-//! Kernels with warpgroups, box copies and mbarriers: results, and detection of planted faults.
+//! Kernels with warpgroups, TMA copies and mbarriers: results, and detection of planted faults.
 
 mod gpu;
 use gemm_dsl::ir::contract::{Need, Subject};

@@ -1,6 +1,7 @@
 //! The macros can be used in constants, in constant arrays, in a user's own macros, and under
 //! another crate name. A macro call has the same kernel as the spec that is parsed at run time.
 
+mod constants;
 mod operands;
 mod reductions;
 mod tables;

@@ -130,7 +130,7 @@ fn main() -> ExitCode {
     trials.push(Need::Nvrtc.trial("warp_specialised::planes", || {
         compiles_kernel(&splits::kernel(), "", TENSOR_COPIES)
     }));
-    // Hand-written kernels with clusters and multicast box copies.
+    // Hand-written kernels with clusters and multicast TMA copies.
     for format in Format::ALL {
         for (cluster, end) in [(2, End::Barrier), (2, End::Drain), (4, End::Barrier)] {
             let product = Product { format, ..Product::default() };
@@ -141,7 +141,7 @@ fn main() -> ExitCode {
             );
         }
     }
-    // Hand-written kernels with box copies, for all architectures that support them.
+    // Hand-written kernels with TMA copies, for all architectures that support them.
     for &arch in ARCHITECTURES.iter().filter(|arch| **arch >= TENSOR_COPIES) {
         for case in tensor_copies::cases() {
             let name = format!("tensor_copies::{}_sm_{arch}", case.name());
@@ -352,8 +352,8 @@ fn compile_together(specs: impl Iterator<Item = impl Family>) -> Result<(), Fail
 /// Compiles both access variants. An architecture that lacks an instruction is skipped.
 fn compiles(spec: &impl Family, architectures: &[u32]) -> Result<(), Failed> {
     let program = spec.plan()?.program()?;
-    for kernel in &program.kernels {
-        let has = |arch: u32| match kernel.contract().is_specific() {
+    for kernel in program.kernels() {
+        let has = |arch: u32| match kernel.contract().is_specific {
             true => arch == kernel.min_arch(),
             false => arch >= kernel.min_arch(),
         };
@@ -366,7 +366,7 @@ fn compiles(spec: &impl Family, architectures: &[u32]) -> Result<(), Failed> {
 
 fn compiles_kernel(kernel: &VerifiedKernel, spec: &str, arch: u32) -> Result<(), Failed> {
     let source = cuda::source(kernel);
-    let target = match kernel.contract().is_specific() {
+    let target = match kernel.contract().is_specific {
         true => Arch::sm(arch).specific(),
         false => Arch::sm(arch),
     };

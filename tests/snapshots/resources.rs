@@ -65,8 +65,8 @@ fn compile_all(stage: &PinnedSpec) -> Result<Vec<Row>, Error> {
     let mut rows = Vec::new();
     for (kernel, (suffix, source)) in stage.kernels.iter().zip(stage.sources()) {
         let contract = kernel.contract();
-        let architectures = match contract.is_specific() {
-            true => vec![Arch::sm(contract.min_arch()).specific()],
+        let architectures = match contract.is_specific {
+            true => vec![Arch::sm(contract.min_arch).specific()],
             false if gemm_cases::is_thinned() => vec![Arch::sm(OF_GATE)],
             false => ARCHITECTURES.map(Arch::sm).to_vec(),
         };

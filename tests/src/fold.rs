@@ -4,7 +4,7 @@
 pub mod closures;
 pub mod device;
 pub mod draw;
-pub mod lying;
+pub mod placement;
 pub mod sample;
 pub mod shards;
 pub mod simulate;
@@ -15,7 +15,7 @@ use gemm_dsl::ir::{Elem, Extent};
 use gemm_dsl::plan::ReducePlan;
 use gemm_dsl::spec::{Op, Over, ReduceSpec};
 use gemm_oracle::fold::{Folded, Kind, Number, folded};
-use lying::{Images, Lying};
+use placement::{Images, Placement};
 use std::ops::Range;
 
 /// Elements that are reduced into each result.
@@ -148,8 +148,8 @@ impl Case {
     }
 
     /// Arrays of a launch with this placement.
-    pub fn images(&self, lying: &Lying) -> Images {
-        Images::new(self, lying)
+    pub fn images(&self, placement: &Placement) -> Images {
+        Images::new(self, placement)
     }
 
     /// Values that are reduced into a result, after the `map`.

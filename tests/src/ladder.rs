@@ -21,7 +21,7 @@ fn matrix(device: &Device, (rows, cols): (usize, usize), pitched: bool) -> Resul
 }
 
 /// View of a matrix that is stored column-major or row-major.
-fn lying(lines: MatrixRef<'_>, by_column: bool) -> MatrixRef<'_> {
+fn in_layout(lines: MatrixRef<'_>, by_column: bool) -> MatrixRef<'_> {
     if by_column { lines.t() } else { lines }
 }
 
@@ -58,7 +58,7 @@ pub fn product(device: &Device, spec: &SgemmSpec, size: Size) -> Result<LaunchRe
             (None, None) => call.operand(&operand.name, values[0]),
         };
     }
-    call.launch(&lying(a.view(), turned[0]), &lying(b.view(), turned[1]), &mut c.view_mut())
+    call.launch(&in_layout(a.view(), turned[0]), &in_layout(b.view(), turned[1]), &mut c.view_mut())
 }
 
 /// Launches the kernels of a reduction once, on a matrix, or on an array of its elements.

@@ -27,7 +27,7 @@ pub fn compare(
     let failed = |error: Error| format!("`{spec}` at {}: {error}", problem.size);
     let kernel = Sgemm::<ByName>::new(spec.clone()).map_err(failed)?;
     let Size { m, n, .. } = problem.size;
-    let [a, b] = problem.lying(spec.layout);
+    let [a, b] = problem.stored_inputs(spec.layout);
     let on_a = device.upload(&a.values).map_err(failed)?;
     let apart = b.line + pitch;
     let mut padded = vec![f32::NAN; pitch + b.lines * apart];

@@ -93,7 +93,7 @@ impl Problem {
     }
 
     /// A and B as stored for a layout.
-    pub fn lying(&self, layout: GemmLayout) -> [Stored; 2] {
+    pub fn stored_inputs(&self, layout: GemmLayout) -> [Stored; 2] {
         let Size { m, n, k } = self.size;
         let stored = |values: &[f32], rows, cols, by_column| match by_column {
             false => Stored { values: values.to_vec(), lines: rows, line: cols, by_column },
@@ -176,7 +176,7 @@ impl Problem {
     ) -> Result<Multiplied, String> {
         let text = |error: Error| format!("`{spec}` at {}, {placement:?}: {error}", self.size);
         let kernel = Sgemm::<ByName>::new(spec.clone()).map_err(text)?;
-        let stored = self.lying(spec.layout);
+        let stored = self.stored_inputs(spec.layout);
         let beside = self.beside(spec);
         let on = Launch { device, kernel: &kernel, stored: &stored, beside: &beside };
         let (memory, variant) = if spec.pitched {

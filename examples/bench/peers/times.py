@@ -6,11 +6,13 @@
         --space large:4096:large.jsonl small_sample:1024:sample.jsonl > times.csv
     examples/bench/peers/times.py target/release/examples/predict --again tests/data/profiler/times.csv \\
         --lines ladder.jsonl --space … > times.csv
+    examples/bench/peers/times.py target/release/examples/predict --update tests/data/profiler/times.csv \\
+        --ladder taken/ladder.jsonl > times.csv
 
 The files are the output of `ladder --json` and `tune --json` on a GPU. Only the specs are read from files of --lines. With --again
-the measured times and registers are kept, and the loads are predicted again. A line of the output is a launch. The launches of one
-program are adjacent, and the time in each of these lines is the time of all of them. The counts are the simulator's predictions
-for compiled kernels. The registers come from the machine code.
+the measured times and registers are kept, and the loads are predicted again. With --update only the measured programs get new lines.
+A line of the output is a launch. The launches of one program are adjacent, and the time in each of these lines is the time of all
+of them. The counts are the simulator's predictions for compiled kernels. The registers come from the machine code.
 """
 
 import argparse
@@ -50,6 +52,7 @@ def main():
     parser.add_argument("--ladder", nargs="*", default=[])
     parser.add_argument("--space", nargs="*", default=[])
     parser.add_argument("--again")
+    parser.add_argument("--update")
     parser.add_argument("--lines", nargs="*", default=[])
     parser.add_argument("--device", default="NVIDIA H200, driver 580.159.04, clocks unlocked, 2026-11-24")
     args = parser.parse_args()
@@ -69,7 +72,7 @@ def main():
     for path in args.ladder:
         for x in read(path):
             name, line = stage(x)
-            of_stage = registers[x["ladder"], str(x["index"])]
+            of_stage = x.get("registers") or registers[x["ladder"], str(x["index"])]
             wanted.append((x["ladder"], name, line, x["n"], x["time_ms"], of_stage))
     for space in args.space:
         name, size, path = space.split(":", 2)
@@ -79,14 +82,29 @@ def main():
     text = subprocess.run([args.program], input="\n".join(unique), capture_output=True, text=True, check=True).stdout
     counted = dict(zip(unique, (json.loads(line)["launches"] for line in text.splitlines())))
 
-    out = csv.writer(sys.stdout, lineterminator="\n")
-    print(f"# {args.device}; written by examples/bench/peers/times.py")
-    out.writerow(["set", "name", "n", "time_ms", "blocks", "threads", "registers", "shared_bytes", *COUNTED, *WAITS])
+    columns = ["set", "name", "n", "time_ms", "blocks", "threads", "registers", "shared_bytes", *COUNTED, *WAITS]
+    lines = {}
     for group, name, line, n, time, registers in wanted:
         for nth, launch in enumerate(counted[f"{n} {line}"]):
             launch = launch | {"registers": registers[min(nth, len(registers) - 1)]}
-            row = [launch[key] for key in ["blocks", "threads", "registers", "shared_bytes", *COUNTED, *WAITS]]
-            out.writerow([group, name, n, f"{time:.6g}", *(f"{x:.7g}" for x in row)])
+            row = [launch[key] for key in columns[4:]]
+            row = [group, name, n, f"{time:.6g}", *(f"{x:.7g}" for x in row)]
+            if nth == 0:
+                lines[group, name, str(n)] = []
+            lines[group, name, str(n)].append(row)
+    head = f"# {args.device}; written by examples/bench/peers/times.py"
+    if args.update:
+        with open(args.update) as pinned:
+            head = next(pinned).rstrip("\n")
+            kept = {}
+            for row in list(csv.reader(pinned))[1:]:
+                kept.setdefault(tuple(row[:3]), []).append(row)
+        lines = kept | {key: rows for key, rows in lines.items() if key in kept}
+    out = csv.writer(sys.stdout, lineterminator="\n")
+    print(head)
+    out.writerow(columns)
+    for rows in lines.values():
+        out.writerows(rows)
 
 
 main()

@@ -6,6 +6,7 @@ pub mod cli;
 pub mod data;
 pub mod epilogue;
 pub mod family;
+pub mod figures;
 pub mod gpu;
 pub mod grid;
 pub mod ladder;

@@ -82,7 +82,7 @@ impl<'h> Source<'h> {
     }
 
     /// Elements in row-major or column-major order.
-    fn lying(&self, by_column: bool) -> Cow<'h, [f32]> {
+    fn stored(&self, by_column: bool) -> Cow<'h, [f32]> {
         match by_column {
             false => Cow::Borrowed(self.elements),
             true => {
@@ -102,7 +102,7 @@ impl<'h> Source<'h> {
     /// Uploads a packed copy in one layout, unless it is on the device already.
     fn bring(&mut self, device: &Device, by_column: bool) -> Result<(), Error> {
         if self.form(by_column).is_none() {
-            let array = Some(DeviceArray::new(device, &self.lying(by_column))?);
+            let array = Some(DeviceArray::new(device, &self.stored(by_column))?);
             if by_column { self.by_column = array } else { self.by_row = array }
         }
         Ok(())
@@ -127,8 +127,8 @@ impl<'h> Source<'h> {
     ) -> Result<KernelMatrix<'_>, Error> {
         let (lines, line) = self.lines(by_column);
         if pitched {
-            let lying = self.lying(by_column);
-            let matrices = Matrices::new(device, &lying, self.batch, lines, line, true)?;
+            let stored = self.stored(by_column);
+            let matrices = Matrices::new(device, &stored, self.batch, lines, line, true)?;
             return Ok(KernelMatrix::Pitched(matrices, by_column));
         }
         let view = self.brought(by_column)?.view(self.batch, lines, line)?;

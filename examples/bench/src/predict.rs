@@ -16,7 +16,7 @@ pub struct LaunchCounts {
 impl LaunchCounts {
     /// Creates the load of a program's kernel, with all counts 0.
     fn new(program: &VerifiedProgram, name: &str) -> Self {
-        let kernel = program.kernels.iter().find(|kernel| kernel.name == name);
+        let kernel = program.kernels().iter().find(|kernel| kernel.name == name);
         let launch = LaunchLoad {
             threads: kernel.map_or(0, |kernel| kernel.geometry.threads()),
             shared_bytes: kernel.map_or(0, |kernel| kernel.shared_bytes()),

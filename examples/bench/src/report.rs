@@ -1,5 +1,6 @@
 //! Results of stages as JSON, one object per line.
 
+use gemm_runtime::LaunchReport;
 use gemm_runtime::sim::Counters;
 use serde::{Serialize, Serializer};
 use std::io::{self, Write};
@@ -38,6 +39,8 @@ pub struct StageRow {
     pub time_ms: Option<f64>,
     /// Bytes of the operands, each counted once, divided by the time, in 10^9 bytes/s.
     pub gb_s: Option<f64>,
+    /// Registers of a thread in each kernel launch; empty on the simulator.
+    pub registers: Vec<u32>,
     /// Counts of the simulator; `null` on a GPU.
     pub counters: Option<CounterRow>,
     /// Fields that only a GEMM has.
@@ -68,6 +71,11 @@ pub struct ProductRow {
     /// Largest error of an element, relative to the same element of |A|·|B|.
     #[serde(serialize_with = "number")]
     pub max_err: Option<f64>,
+}
+
+/// Returns the registers of a thread in each kernel launch.
+pub fn registers(launched: &LaunchReport) -> Vec<u32> {
+    launched.steps().filter_map(|step| Some(step.resources()?.registers)).collect()
 }
 
 /// Counters that explain the speed of a stage. Barriers are counted for one block, everything else
@@ -144,6 +152,7 @@ mod tests {
             ok: Some(false),
             time_ms: None,
             gb_s: None,
+            registers: Vec::new(),
             counters: Some(CounterRow::from(&Counters::default())),
             product: None,
         }

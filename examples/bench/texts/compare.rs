@@ -14,6 +14,7 @@ use gemm_bench::texts::folder::{Texts, key};
 use gemm_bench::texts::launches::{
     GemmInputs, Launch, Launched, LaunchedKernels, reduction_inputs, with_gemm, with_reduction,
 };
+use gemm_bench::texts::machine;
 use gemm_bench::texts::turns::{ComparedCase, TurnTimes};
 use gemm_dsl::cuda;
 use gemm_dsl::stages::pinned::PinnedSpec;
@@ -51,7 +52,7 @@ pub fn names(changed: &ChangedSpec<'_>) -> Vec<String> {
 /// # Errors
 /// Returns an error that affects all specs.
 pub fn compare(
-    changed: &[ChangedSpec<'_>],
+    changed: Vec<ChangedSpec<'_>>,
     texts: [&Texts; 2],
     options: &CompareOptions,
 ) -> Result<Outcome, Failure> {
@@ -61,7 +62,14 @@ pub fn compare(
     let gpu = gpu.without_events();
     let another = || Device::from_cudarc(gpu.context.clone(), gpu.stream.clone());
     let pair = Pair { old: another()?, new: another()? };
-    let changed: Vec<_> = changed.iter().filter(|changed| changed.refused.is_empty()).collect();
+    let mut changed = changed;
+    changed.retain(|changed| changed.refused.is_empty());
+    let same = machine::remove_same(&mut changed, texts, gpu.arch);
+    if !same.is_empty() {
+        let same: Vec<String> = same.into_iter().collect();
+        let same = same.join(", ");
+        writeln!(io::stderr(), "not timed, because the machine code is the same: {same}")?;
+    }
     for (device, texts) in [&pair.old, &pair.new].into_iter().zip(texts) {
         changed.iter().for_each(|changed| replace(device, changed, texts));
     }
@@ -74,7 +82,7 @@ pub fn compare(
     let bench = Bench { timer: Timer::new(gpu)?, rounds: options.rounds, limit };
     let (mut rows, mut never) = (Vec::new(), Vec::new());
     let bar = progress::bar(changed.len());
-    for changed in changed {
+    for changed in &changed {
         bar.set_message(key(changed.spec, ""));
         let mut launched = LaunchedKernels::default();
         let found = bench.spec(&pair, changed, &options.sizes(), &mut launched)?;

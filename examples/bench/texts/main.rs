@@ -49,7 +49,7 @@ fn run(options: &TextsOptions) -> Result<Outcome, Failure> {
     if options.list || changes.specs.is_empty() {
         return Ok(if is_refused { Outcome::Wrong } else { Outcome::Right });
     }
-    match compare::compare(&changes.specs, texts, options)? {
+    match compare::compare(changes.specs, texts, options)? {
         Outcome::Right if !is_refused => Ok(Outcome::Right),
         _ => Ok(Outcome::Wrong),
     }

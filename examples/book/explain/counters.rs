@@ -1,5 +1,5 @@
-//! Counters of a simulated launch at a small shape, and the busiest unit of a GPU. Both source
-//! counters and counters of the compiled kernel are used.
+//! Counters of a simulated launch at a small shape, and the busiest unit of a GPU. Counters of the
+//! source, and counters predicted for the compiled kernel, are used.
 
 use gemm_bench::change::number;
 use gemm_bench::cli::Failure;
@@ -7,7 +7,7 @@ use gemm_bench::lower_bound::LowerBound;
 use gemm_bench::sample;
 use gemm_bench::sample::SampleLaunch;
 use gemm_bench::table::percent;
-use gemm_book::units::{Unit, asked as asked_of, issuing_fmas, wavefronts};
+use gemm_book::units::{Unit, issuing_fmas, load as load_of, wavefronts};
 use gemm_dsl::plan::{ReducePlan, SgemmPlan};
 use gemm_runtime::Device;
 use gemm_runtime::sim::watch::Watch;
@@ -19,7 +19,7 @@ const WORTH_NAMING: f64 = 0.05;
 
 pub enum Sample {
     Counted(SampleCounters),
-    /// Reason for a problem that is not simulated.
+    /// Why the problem is not simulated.
     TooLarge(String),
 }
 
@@ -27,7 +27,7 @@ pub struct SampleCounters {
     pub shape: String,
     pub lines: Vec<(&'static str, String)>,
     /// Sentences about the load of an SM.
-    pub asked: Vec<String>,
+    pub load: Vec<String>,
 }
 
 /// Simulates a reduction of a few blocks.
@@ -53,8 +53,8 @@ pub fn product(plan: &SgemmPlan) -> Result<Sample, Failure> {
     }
 }
 
-/// Counts the work of a launch on the simulator, from source and as compiled. If the program has
-/// several kernels, only the main one is counted.
+/// Counts the work of a launch on the simulator, from source and as predicted for the compiled
+/// kernel. If the program has several kernels, only the main one is counted.
 fn counted(
     bits: Option<u32>,
     launch: impl Fn(&Device) -> Result<SampleLaunch, Failure>,
@@ -88,44 +88,44 @@ fn count(
         ("shared wavefronts", number(c.shared_wavefronts as f64)),
         ("bank conflicts", number(c.shared_bank_conflicts as f64)),
     ];
-    let asked_of_memory = (c.global_bytes() + c.bulk_bytes) as f64;
+    let global_bytes = (c.global_bytes() + c.bulk_bytes) as f64;
     if c.mma_flops > 0 {
         lines.push(("matrix instructions", number((c.mma + c.wgmma) as f64)));
         let times = number(c.mma_flops as f64 / flops);
-        lines.push(("tensor-core FLOPs", format!("{times} per element of the GEMM")));
+        lines.push(("tensor-core FLOPs", format!("{times} per FLOP of the GEMM")));
         if c.bulk_copies > 0 {
-            let (boxes, bytes) = (number(c.bulk_copies as f64), number(c.bulk_bytes as f64));
-            lines.push(("boxes", format!("{boxes}, of {bytes} bytes")));
+            let (copies, bytes) = (number(c.bulk_copies as f64), number(c.bulk_bytes as f64));
+            lines.push(("TMA copies", format!("{copies}, {bytes} bytes in total")));
             lines.push(("mbarrier waits", number(c.mbarrier_waits as f64)));
         }
     } else if flops > 0.0 {
         let share = percent(c.fma as f64 / c.instructions as f64);
         lines.push(("multiply-adds", format!("{share} of the instructions")));
         lines.push(("FMAs per sector", per(c.fmas, c.global_sectors)));
-        lines.push(("FMAs per shared load", per(c.fma, c.shared_loads)));
+        lines.push(("FMA instructions per shared load", per(c.fma, c.shared_loads)));
     }
     if flops > 0.0 {
-        let intensity = number(flops / asked_of_memory);
+        let intensity = number(flops / global_bytes);
         lines.push(("arithmetic intensity", format!("{intensity} FLOP per global byte")));
     }
-    SampleCounters { shape, lines, asked: asked(c, compiled, bits, bytes) }
+    SampleCounters { shape, lines, load: load(c, compiled, bits, bytes) }
 }
 
 fn sectors(c: &Counters) -> String {
     format!("{} in {} requests", number(c.global_sectors as f64), number(c.global_requests as f64))
 }
 
-/// Describes the cycles that each unit of one SM needs, busiest first, and the wasted work. The
-/// counts are as compiled, followed by source counts where these differ. Cache hits are not
-/// modelled.
-fn asked(c: &Counters, compiled: &SassCounters, bits: Option<u32>, bytes: u64) -> Vec<String> {
-    let units = asked_of(c, Some(compiled), bits, bytes);
+/// Describes the cycles of each unit of an SM, and of its share of L2 and memory bandwidth, busiest
+/// first. Then describes the wasted work. The counts are predicted for the compiled kernel, followed
+/// by source counts where these differ. Cache hits are not modelled.
+fn load(c: &Counters, compiled: &SassCounters, bits: Option<u32>, bytes: u64) -> Vec<String> {
+    let units = load_of(c, Some(compiled), bits, bytes);
     let cycles = |unit: &Unit| {
-        let (cycles, by_text) = (number(unit.cycles), number(unit.by_text));
-        let text = match unit.is_by_text {
-            true => "; from source, the compiled count is unknown".to_owned(),
-            false if cycles == by_text => String::new(),
-            false => format!("; from source {by_text}"),
+        let (cycles, from_source) = (number(unit.cycles), number(unit.from_source));
+        let text = match unit.is_from_source {
+            true => "; from source, because the compiled count is unknown".to_owned(),
+            false if cycles == from_source => String::new(),
+            false => format!("; from source {from_source}"),
         };
         format!("{:22}{cycles:>6} cycles, at {}{text}", unit.name, unit.rate)
     };
@@ -140,10 +140,10 @@ fn asked(c: &Counters, compiled: &SassCounters, bits: Option<u32>, bytes: u64) -
     let wavefronts = wavefronts(c, Some(compiled));
     let share = wavefronts.conflicts as f64 / wavefronts.all.max(1) as f64;
     if share > WORTH_NAMING {
-        let by_text = if wavefronts.is_by_text { ", from source" } else { "" };
+        let from_source = if wavefronts.is_from_source { ", from source" } else { "" };
         let share = percent(share);
         lines.push(format!(
-            "bank conflicts are {share} of the wavefronts of shared memory{by_text}"
+            "bank conflicts are {share} of the wavefronts of shared memory{from_source}"
         ));
     }
     let used = c.global_bytes() as f64 / (32.0 * c.global_sectors as f64);
@@ -157,8 +157,8 @@ fn asked(c: &Counters, compiled: &SassCounters, bits: Option<u32>, bytes: u64) -
     }
     lines.push(String::new());
     lines.push(format!(
-        "According to a model of the compiler, {unit} is the bottleneck. A GPU may need less: \
-         caches serve some requests to L2 and memory."
+        "According to a model of the compiler, {unit} is the bottleneck. A GPU may need fewer \
+         cycles: L1 hits do not reach L2, and L2 hits do not reach memory."
     ));
     lines
 }

@@ -119,10 +119,10 @@ fn explain<P: Plan>(
         Sample::Counted(counted) => {
             writeln!(out, "\nCounters at {}, on the simulator\n", counted.shape)?;
             for (name, value) in &counted.lines {
-                writeln!(out, "  {name:22}{value}")?;
+                writeln!(out, "  {name:34}{value}")?;
             }
-            writeln!(out, "\nLoad of an SM, as compiled\n")?;
-            for line in &counted.asked {
+            writeln!(out, "\nLoad of an SM, predicted for the compiled kernel\n")?;
+            for line in &counted.load {
                 writeln!(out, "  {line}")?;
             }
         }

@@ -114,7 +114,7 @@ fn resources(kernel: &VerifiedKernel, source: &str, arch: u32) -> Result<Resourc
     let needed = kernel.min_arch();
     let (name, has) = (kernel.name.clone(), Arch::sm(arch).to_string());
     let device = "it".to_owned();
-    if kernel.contract().is_specific() && needed != arch {
+    if kernel.contract().is_specific && needed != arch {
         return Err(Error::OtherArchitecture { kernel: name, needed, has, device });
     }
     if needed > arch {
@@ -125,7 +125,7 @@ fn resources(kernel: &VerifiedKernel, source: &str, arch: u32) -> Result<Resourc
 
 /// Target of a kernel on an architecture: the `a` variant if the kernel needs it.
 fn of_kernel(kernel: &VerifiedKernel, arch: u32) -> Arch {
-    let is_own = kernel.contract().is_specific() && kernel.min_arch() == arch;
+    let is_own = kernel.contract().is_specific && kernel.min_arch() == arch;
     if is_own { Arch::sm(arch).specific() } else { Arch::sm(arch) }
 }
 

@@ -6,9 +6,9 @@ use crate::output::Output;
 use crate::stage::{ROUNDS, StageOutcome};
 use gemm_bench::cli::{Failure, Outcome, device_label};
 use gemm_bench::gpu::{Gpu, Timer, read_rate};
-use gemm_bench::ladder::options::{ReduceInput, ReduceJob};
+use gemm_bench::ladder::options::{ReduceInput, ReduceJob, select};
 use gemm_bench::plot;
-use gemm_bench::report::{CounterRow, StageRow};
+use gemm_bench::report::{CounterRow, StageRow, registers};
 use gemm_bench::{data, npy, progress};
 use gemm_dsl::plan::ReducePlan;
 use gemm_dsl::stages::{self, Stage};
@@ -23,10 +23,14 @@ const GPU_LENGTH: usize = 1 << 28;
 
 /// Returns the stages that reduce a whole array, with the operator and block of the job. The
 /// example `rows` measures the other stages.
-pub fn stages(job: &ReduceJob) -> Vec<Stage<ReduceSpec>> {
+///
+/// # Errors
+/// As [`select`].
+fn stages(job: &ReduceJob) -> Result<Vec<Stage<ReduceSpec>>, Failure> {
     let mut stages = catalogue(job);
     stages.retain(|stage| stage.spec.over == Over::All);
-    stages
+    select(&mut stages, &job.stages)?;
+    Ok(stages)
 }
 
 /// Returns all stages. Stages that reduce a whole array get the operator and block of the job.
@@ -45,6 +49,7 @@ struct ReduceResult {
     value: f32,
     verdict: Verdict,
     counters: Option<Counters>,
+    registers: Vec<u32>,
     time_ms: Option<f64>,
 }
 
@@ -125,7 +130,7 @@ fn planned(
 ) -> Result<Vec<(Stage<ReduceSpec>, ReducePlan)>, Failure> {
     let mut planned = Vec::new();
     let mut refused = None;
-    for stage in stages(job) {
+    for stage in stages(job)? {
         match stage.spec.plan() {
             Ok(plan) => planned.push((stage, plan)),
             Err(faults) => {
@@ -162,8 +167,9 @@ fn reduce(
             bench.timer.medians(ROUNDS, &mut [&mut launch])?.first().copied()
         }
     };
-    let counters = launched.counters().copied();
-    Ok(ReduceResult { value: result, verdict: truth.judge(plan, result), counters, time_ms })
+    let (counters, registers) = (launched.counters().copied(), registers(&launched));
+    let verdict = truth.judge(plan, result);
+    Ok(ReduceResult { value: result, verdict, counters, registers, time_ms })
 }
 
 fn rate(time_ms: Option<f64>, n: usize) -> Option<f64> {
@@ -192,6 +198,7 @@ fn row(
         ok: ran.ok(|done| done.verdict.ok),
         time_ms,
         gb_s: rate(time_ms, n),
+        registers: done.map(|done| done.registers.clone()).unwrap_or_default(),
         counters: done.and_then(|done| done.counters.as_ref()).map(CounterRow::from),
         product: None,
     }

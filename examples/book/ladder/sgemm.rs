@@ -5,10 +5,10 @@ mod table;
 use crate::output::Output;
 use crate::stage::{ROUNDS, StageOutcome};
 use gemm_bench::cli::{Failure, Outcome, device_label};
-use gemm_bench::ladder::options::{SgemmInput, SgemmJob};
+use gemm_bench::ladder::options::{SgemmInput, SgemmJob, select};
 use gemm_bench::operands::Operands;
 use gemm_bench::products::Products;
-use gemm_bench::report::{CounterRow, ProductRow, StageRow};
+use gemm_bench::report::{CounterRow, ProductRow, StageRow, registers};
 use gemm_bench::timing::{Fusion, GemmBench, KernelTimes};
 use gemm_bench::{data, npy, progress};
 use gemm_dsl::stages::Stage;
@@ -45,6 +45,7 @@ struct Rung {
 struct SgemmResult {
     verdict: Verdict,
     counters: Option<Counters>,
+    registers: Vec<u32>,
     times: Option<KernelTimes>,
     /// Cost of the epilogue, if the stage has one and times are measured.
     fusion: Option<Fusion>,
@@ -68,7 +69,8 @@ pub fn run(
     seed: u64,
     output: &mut Output,
 ) -> Result<Outcome, Failure> {
-    let stages = stages(job);
+    let mut stages = stages(job);
+    select(&mut stages, &job.stages)?;
     for stage in &stages {
         stage.spec.plan()?;
     }
@@ -203,7 +205,8 @@ fn multiply(
         (Some(bench), Some(_)) => bench.fusion(&stage.spec, operands, ROUNDS)?,
         _ => None,
     };
-    Ok(SgemmResult { verdict, counters: launched.counters().copied(), times, fusion })
+    let (counters, registers) = (launched.counters().copied(), registers(&launched));
+    Ok(SgemmResult { verdict, counters, registers, times, fusion })
 }
 
 fn gflops(time_ms: f64, products: Products) -> f64 {
@@ -234,6 +237,7 @@ fn row(
         ok: ran.ok(|done| done.verdict.ok),
         time_ms: times.map(|times| times.kernel),
         gb_s: times.map(|times| products.bytes() / times.kernel / 1e6),
+        registers: done.map(|done| done.registers.clone()).unwrap_or_default(),
         counters: done.and_then(|done| done.counters.as_ref()).map(CounterRow::from),
         product: Some(ProductRow {
             m: products.size.m,

@@ -15,11 +15,12 @@ pub fn print(wanted: &str, jobs: &Jobs) -> Result<Outcome, Failure> {
     let mut sources = Vec::new();
     for stage in reductions.iter().filter(|stage| is(stage, wanted)) {
         let kernel = Kernel::<ReduceSpec, ByName>::new(stage.spec.clone())?;
-        sources.push((format!("reduce {} {}", stage.index, stage.name), kernel.source()));
+        sources
+            .push((format!("reduce {} {}", stage.index, stage.name), kernel.source().to_owned()));
     }
     for stage in products.iter().filter(|stage| is(stage, wanted)) {
         let kernel = SgemmKernel::new(stage.spec.clone())?;
-        sources.push((format!("sgemm {} {}", stage.index, stage.name), kernel.source()));
+        sources.push((format!("sgemm {} {}", stage.index, stage.name), kernel.source().to_owned()));
     }
     let ladders: Vec<&str> =
         sources.iter().filter_map(|(name, _)| name.split(' ').next()).collect();

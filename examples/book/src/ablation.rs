@@ -34,6 +34,8 @@ pub struct TimeComparison {
     pub n: u64,
     /// Milliseconds with the key and without it.
     pub milliseconds: [f64; 2],
+    /// Commit that changed one of the texts since the measurement, if any.
+    pub before: Option<&'static str>,
 }
 
 /// Kernel of a spec without one of its keys.
@@ -142,7 +144,8 @@ fn compared(lines: [&str; 2], family: Family) -> Option<TimeComparison> {
     let [with, without] = lines.map(|line| times::of_line(family, line));
     let both = with.iter().filter_map(|one| {
         let other = without.iter().find(|other| other.n == one.n)?;
-        Some(TimeComparison { n: one.n, milliseconds: [one.milliseconds, other.milliseconds] })
+        let milliseconds = [one.milliseconds, other.milliseconds];
+        Some(TimeComparison { n: one.n, milliseconds, before: one.before.or(other.before) })
     });
     both.max_by_key(|compared| compared.n)
 }

@@ -175,7 +175,7 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
         memory,
         measured: stage_times(&spec, subject),
         work: looked.ran.work,
-        units: units::asked(&looked.profile.total, Some(counts), spec.bits(), least),
+        units: units::load(&looked.profile.total, Some(counts), spec.bits(), least),
         wavefronts: units::wavefronts(&looked.profile.total, Some(counts)),
         compiled: metrics::predicted(counts, |quantity| deviations::reason(&kernel.name, quantity)),
         source: source::lines(kernel, &listing.text, &listing.lines, Some(&looked.profile)),

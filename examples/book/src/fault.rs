@@ -22,7 +22,7 @@ use std::ops::Range;
 const MOST: usize = 12;
 /// Order of blocks in the recorded run.
 const FIRST: &str = "ascending";
-/// Message for a fault in barriers, box copies, tensor cores or arithmetic, which is not drawn.
+/// Message for a fault in barriers, TMA copies, tensor cores or arithmetic, which is not drawn.
 const NO_ACCESS: &str =
     "The faulting access is not an access of lanes to elements in shared or global memory";
 /// Message for a fault that occurs only in an order that was not recorded.

@@ -57,8 +57,8 @@ struct KernelPage<'r> {
 struct Bar {
     name: UnitName,
     cycles: String,
-    is_by_text: bool,
-    by_text: String,
+    is_from_source: bool,
+    from_source: String,
     percent: u64,
     rate: String,
 }
@@ -267,8 +267,8 @@ fn bars(report: &Report) -> Vec<Bar> {
     let bar = |unit: &Unit| Bar {
         name: unit.name,
         cycles: number(unit.cycles),
-        is_by_text: unit.is_by_text,
-        by_text: number(unit.by_text),
+        is_from_source: unit.is_from_source,
+        from_source: number(unit.from_source),
         percent: (100.0 * unit.cycles / most).round() as u64,
         rate: unit.rate.clone(),
     };
@@ -298,8 +298,9 @@ fn entry(entry: &crate::ablation::AblationEntry) -> StageEntry<'_> {
         AblatedKernel::Refused(why) => format!("not launched: {why}"),
         AblatedKernel::None(why) => format!("not a kernel: {why}"),
     };
-    if let Some(TimeComparison { n, milliseconds: [with, without] }) = entry.measured {
+    if let Some(TimeComparison { n, milliseconds: [with, without], before }) = entry.measured {
         text += &format!("; measured at {n}: {:.3} times the time", without / with);
+        text += &before.map_or(String::new(), |commit| format!(" (before commit {commit})"));
     }
     let registers = entry.registers;
     let registers =

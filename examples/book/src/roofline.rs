@@ -24,7 +24,7 @@ pub(super) struct Stage<'r> {
 
 pub(super) struct Roofline {
     /// Device, driver, clocks and date of the measurement.
-    pub(super) device: &'static str,
+    pub(super) device: String,
     pub(super) unit: RateUnit,
     pub(super) panels: Vec<Panel>,
     /// Values of the picture, by stage.
@@ -120,7 +120,7 @@ fn per_second() -> f64 {
 /// Returns the arithmetic intensity at a level, and the bound of the rate. Returns `None` for a
 /// level without traffic, and for memory if the operands stay in the L2 cache.
 pub(super) fn under(point: &TimePoint, level: UnitName) -> Option<[f64; 2]> {
-    let of_level = UnitName::ALL.iter().zip(point.asked).find(|(name, _)| **name == level);
+    let of_level = UnitName::ALL.iter().zip(point.load).find(|(name, _)| **name == level);
     let bytes = of_level.map_or(0.0, |(_, cycles)| cycles) * bytes_of_cycle(level);
     let stays = level == UnitName::Memory && bytes <= DEVICE.l2_capacity;
     let work = point.rate * point.milliseconds * 1e9;
@@ -195,7 +195,7 @@ pub(super) fn roofline(stages: &[Stage<'_>], absent: Vec<String>) -> Option<Roof
             .collect(),
     });
     Some(Roofline {
-        device: measured.device,
+        device: measured.device.clone(),
         unit: measured.unit,
         panels: LEVELS.into_iter().enumerate().map(panel).collect(),
         rows: rows.collect(),
@@ -207,7 +207,7 @@ pub(super) fn roofline(stages: &[Stage<'_>], absent: Vec<String>) -> Option<Roof
 fn uses_tensor_cores(point: &TimePoint) -> bool {
     UnitName::ALL
         .iter()
-        .zip(point.asked)
+        .zip(point.load)
         .any(|(name, cycles)| *name == UnitName::TensorCores && cycles > 0.0)
 }
 

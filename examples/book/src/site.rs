@@ -258,8 +258,8 @@ fn row(
     let shown = report.measured.as_ref().and_then(|of| Some((of, at_shown_size(of)?)));
     let of_unit = |unit: &Unit| match shown {
         Some((measured, point)) => {
-            let asked = UnitName::ALL.iter().zip(point.asked);
-            let cycles = asked.filter(|(name, _)| **name == unit.name).map(|(_, cycles)| cycles);
+            let load = UnitName::ALL.iter().zip(point.load);
+            let cycles = load.filter(|(name, _)| **name == unit.name).map(|(_, cycles)| cycles);
             cycles.sum::<f64>() * WORK / measured.work(point)
         }
         None => unit.cycles * WORK / report.work.max(1) as f64,
@@ -268,7 +268,7 @@ fn row(
     let longest = most.map_or(0.0, of_unit);
     let is_once = shown.is_some() && has_no_tiles(step);
     let cell = |unit: &Unit| UnitCell {
-        cycles: number(of_unit(unit)) + if unit.is_by_text { ", from source" } else { "" },
+        cycles: number(of_unit(unit)) + if unit.is_from_source { ", from source" } else { "" },
         percent: (100.0 * of_unit(unit) / longest).round() as u64,
         is_once: is_once && unit.name == UnitName::L2,
     };
@@ -333,5 +333,6 @@ fn at_shown_size(measured: &StageTimes) -> Option<&TimePoint> {
 /// Formats the measured rate and its share of the roof.
 fn written(measured: &StageTimes, point: &TimePoint) -> String {
     let share = point.share().map_or(String::new(), |share| format!(", {}", percent(share)));
-    format!("{} {}{share}", times::rate(point.rate), measured.unit)
+    let before = measured.before.map_or(String::new(), |of| format!(" (before commit {of})"));
+    format!("{} {}{share}{before}", times::rate(point.rate), measured.unit)
 }

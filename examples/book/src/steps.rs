@@ -27,7 +27,7 @@ pub struct Steps {
     pub slots: u64,
     /// State before the loop, followed by its rounds.
     pub rounds: Vec<Round>,
-    /// Number of omitted rounds before the last [`LAST`] rounds.
+    /// Number of omitted rounds before the last rounds.
     pub left_out: usize,
     pub levels: Vec<Level>,
 }

@@ -19,11 +19,11 @@ pub(super) fn sentences(report: &Report, c: &Counters) -> Vec<Sentence> {
                 "{} is the bottleneck: {} cycles of an SM{} at {}; next is {} with {}{}.",
                 first.name,
                 number(first.cycles),
-                by_text(first),
+                from_source(first),
                 first.rate,
                 second.name,
                 number(second.cycles),
-                by_text(second)
+                from_source(second)
             )),
         );
         if c.fma > 0 {
@@ -67,16 +67,17 @@ pub(super) fn sentences(report: &Report, c: &Counters) -> Vec<Sentence> {
 /// the pictures support it.
 fn conflicts(report: &Report, c: &Counters) -> Vec<(&'static str, String)> {
     let share = |of: u64, all: u64| percent(of as f64 / all.max(1) as f64);
-    let by_text = share(c.shared_bank_conflicts, c.shared_wavefronts);
-    let Wavefronts { conflicts, all, is_by_text } = report.wavefronts;
+    let from_source = share(c.shared_bank_conflicts, c.shared_wavefronts);
+    let Wavefronts { conflicts, all, is_from_source } = report.wavefronts;
     match (conflicts, c.shared_bank_conflicts) {
         _ if all == 0 => Vec::new(),
         (0, 0) => vec![("accesses", "Shared-memory accesses have no bank conflicts.".to_owned())],
         // The counts of the compiled kernel lack the writes of asynchronous copies.
-        (some, _) if is_by_text => vec![(
+        (some, _) if is_from_source => vec![(
             "accesses",
             format!(
-                "In the source, bank conflicts cost {some} wavefronts of shared memory ({by_text})."
+                "In the source, bank conflicts cost {some} wavefronts of shared memory \
+                 ({from_source})."
             ),
         )],
         (0, some) => vec![
@@ -84,7 +85,7 @@ fn conflicts(report: &Report, c: &Counters) -> Vec<(&'static str, String)> {
             (
                 "accesses",
                 format!(
-                    "In the source, bank conflicts cost {some} wavefronts ({by_text}); the \
+                    "In the source, bank conflicts cost {some} wavefronts ({from_source}); the \
                      compiler merges or omits these accesses."
                 ),
             ),
@@ -95,11 +96,12 @@ fn conflicts(report: &Report, c: &Counters) -> Vec<(&'static str, String)> {
                 "As compiled, bank conflicts are {compiled} of the wavefronts of shared memory."
             );
             let mut said = vec![("compiled", text)];
-            if compiled != by_text {
+            if compiled != from_source {
                 said.push((
                     "accesses",
                     format!(
-                        "In the source, bank conflicts are {by_text} of the wavefronts of shared \
+                        "In the source, bank conflicts are {from_source} of the wavefronts of \
+                         shared \
                          memory."
                     ),
                 ));
@@ -115,8 +117,8 @@ fn sentence(text: String) -> String {
 }
 
 /// Suffix for cycles that are computed from source counts.
-fn by_text(unit: &Unit) -> &'static str {
-    if unit.is_by_text { " from source" } else { "" }
+fn from_source(unit: &Unit) -> &'static str {
+    if unit.is_from_source { " from source" } else { "" }
 }
 
 #[cfg(test)]

@@ -221,6 +221,7 @@ fn part(stmt: &Stmt) -> Option<RemovablePart> {
         | Stmt::Store { .. }
         | Stmt::If { .. }
         | Stmt::For(_)
+        | Stmt::Section(_)
         | Stmt::Atomic(_)
         | Stmt::CopyAsync { .. }
         | Stmt::Point { .. }

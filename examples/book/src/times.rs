@@ -2,6 +2,7 @@
 
 use super::units::{self, DEVICE, UnitName};
 use gemm_bench::family::Family;
+use gemm_bench::figures::{self, Figure, Taken};
 use gemm_bench::table::percent;
 use gemm_dsl::spec::{Along, ReduceSpec, SgemmSpec};
 use gemm_dsl::stages;
@@ -19,8 +20,11 @@ const FILE: &str = include_str!("../../../tests/data/profiler/times.csv");
 /// Measured times of a stage with their bounds.
 #[derive(Clone, Debug, Serialize)]
 pub struct StageTimes {
-    /// Device, driver, clocks and date of the measurement.
-    pub device: &'static str,
+    /// Device, driver, clocks and date of the measurement, and the commit that changed the text
+    /// since.
+    pub device: String,
+    /// Commit that changed the text since the measurement, if any.
+    pub before: Option<&'static str>,
     pub unit: RateUnit,
     /// Measurements from the smallest size to the largest.
     pub points: Vec<TimePoint>,
@@ -61,7 +65,7 @@ pub struct TimePoint {
     /// stay in the L2 cache, and there is no arithmetic bound.
     pub roof: Option<f64>,
     /// Cycles that each unit of one SM needs for all launches, in the order of [`UnitName::ALL`].
-    pub asked: [f64; UnitName::ALL.len()],
+    pub load: [f64; UnitName::ALL.len()],
 }
 
 impl TimePoint {
@@ -115,6 +119,8 @@ pub(super) struct SpecTimes {
     pub(super) milliseconds: f64,
     /// Registers per thread: the maximum over the launches.
     pub(super) registers: u32,
+    /// Commit that changed the text since the measurement, if any.
+    pub(super) before: Option<&'static str>,
 }
 
 /// All times of a spec, from stages and from tuning spaces.
@@ -138,11 +144,12 @@ pub(super) fn of_line(family: Family, line: &str) -> &'static [SpecTimes] {
             let line = stages.get(&(set.as_str(), name.clone())).unwrap_or(name);
             let registers = launches.iter().map(|launch| launch.registers).max().unwrap_or(0);
             let (n, milliseconds) = (*n, *milliseconds);
+            let before = figure(set, name).and_then(|figure| figure.taken.before.as_deref());
             let Some(line) = normal(family, line) else { continue };
             let all = known.entry(line).or_default();
             match all.iter_mut().find(|of| of.n == n) {
                 Some(of) => of.registers = of.registers.max(registers),
-                None => all.push(SpecTimes { n, milliseconds, registers }),
+                None => all.push(SpecTimes { n, milliseconds, registers, before }),
             }
         }
         known
@@ -174,9 +181,17 @@ pub(super) fn rate(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
-fn device() -> &'static str {
-    let first = FILE.lines().next().unwrap_or_default().trim_start_matches("# ");
-    first.split("; ").next().unwrap_or_default()
+/// Figure of a program's times.
+fn figure(set: &str, name: &str) -> Option<&'static Figure> {
+    figures::times::figure(figures::recorded().ok()?, set, name)
+}
+
+/// Describes a measurement.
+fn measurement(taken: &Taken) -> String {
+    let Taken { device, driver, date, before, .. } = taken;
+    let driver = driver.as_ref().map_or(String::new(), |driver| format!(", driver {driver}"));
+    let before = before.as_ref().map_or(String::new(), |of| format!(", before commit {of}"));
+    format!("{device}{driver}, clocks unlocked, {date}{before}")
 }
 
 /// Number of matrices with the shape of C that a GEMM reads: operands of the epilogue, and C
@@ -204,10 +219,10 @@ pub(super) fn product(times: &[ProgramTime], beside: usize) -> Option<StageTimes
             intensity,
             rate: flops / timed.milliseconds / 1e9,
             roof: Some(most.min(from_memory) / 1e12),
-            asked: unit_cycles(timed, beside),
+            load: unit_cycles(timed, beside),
         }
     };
-    some(RateUnit::Teraflops, times.iter().map(point).collect())
+    some(times, RateUnit::Teraflops, times.iter().map(point).collect())
 }
 
 /// Times of a reduction of f32.
@@ -221,14 +236,19 @@ pub(super) fn reduction(times: &[ProgramTime]) -> Option<StageTimes> {
             intensity: 0.25,
             rate: bytes / timed.milliseconds / 1e9,
             roof,
-            asked: unit_cycles(timed, 0.0),
+            load: unit_cycles(timed, 0.0),
         }
     };
-    some(RateUnit::Terabytes, times.iter().map(point).collect())
+    some(times, RateUnit::Terabytes, times.iter().map(point).collect())
 }
 
-fn some(unit: RateUnit, points: Vec<TimePoint>) -> Option<StageTimes> {
-    (!points.is_empty()).then(|| StageTimes { device: device(), unit, points })
+fn some(times: &[ProgramTime], unit: RateUnit, points: Vec<TimePoint>) -> Option<StageTimes> {
+    let first = times.first()?;
+    let figure = figure(&first.set, &first.name);
+    let device = figure
+        .map_or("a device that was not recorded".to_owned(), |figure| measurement(&figure.taken));
+    let before = figure.and_then(|figure| figure.taken.before.as_deref());
+    Some(StageTimes { device, before, unit, points })
 }
 
 /// Size of the log-log picture in pixels.
@@ -287,9 +307,10 @@ mod tests {
 
     #[test]
     fn products_are_measured_at_five_sizes() {
-        assert!(device().starts_with("NVIDIA H200, driver "), "{}", device());
         for stage in stages::sgemm() {
             let times = times("sgemm", &stage.stem());
+            let device = product(&times, 0).expect("times").device;
+            assert!(device.starts_with("NVIDIA H"), "{}: {device}", stage.name);
             let sizes: Vec<u64> = times.iter().map(|timed| timed.n).collect();
             assert_eq!(sizes, [512, 1024, 2048, 4096, 8192], "{}", stage.name);
         }
@@ -336,6 +357,18 @@ mod tests {
         assert!(roofs[4] > 66.0 && roofs[4] < 66.9, "{roofs:?}");
     }
 
+    #[test]
+    fn times_of_an_older_text_say_so() {
+        let recorded = figure("sgemm", "22_fastest").expect("a figure");
+        assert_eq!(recorded.id, "times/sgemm/22_fastest");
+        let before = Some("0123abcd".to_owned());
+        let marked = measurement(&Taken { before, ..recorded.taken.clone() });
+        assert!(marked.ends_with(", before commit 0123abcd"), "{marked}");
+        let spec = figure("large", "tile: 128x128x8, thread: 8x8").map(|figure| &*figure.id);
+        assert_eq!(spec, Some("times/large"));
+        assert!(figure("huge", "tile: 128x128x8, thread: 8x8").is_none());
+    }
+
     /// No unit needs longer than the measured time, even if the caches serve no requests.
     #[test]
     fn no_unit_needs_longer_than_was_measured() {
@@ -349,7 +382,7 @@ mod tests {
         for measured in products.chain(reductions).flatten() {
             for point in &measured.points {
                 let most = point.milliseconds / 1e3 * DEVICE.hertz() * f64::from(DEVICE.sms);
-                for (name, cycles) in UnitName::ALL.iter().zip(point.asked) {
+                for (name, cycles) in UnitName::ALL.iter().zip(point.load) {
                     // Operands that stay in the L2 cache are not requested from memory.
                     let bytes = point.rate * point.milliseconds * 1e9 / point.intensity;
                     let stay = *name == UnitName::Memory && bytes < 2.0 * DEVICE.l2_capacity;

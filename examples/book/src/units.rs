@@ -28,10 +28,10 @@ pub struct Unit {
     pub name: UnitName,
     pub cycles: f64,
     /// Cycles according to the source counts.
-    pub by_text: f64,
+    pub from_source: f64,
     /// True if `cycles` is also computed from source counts, because the compiled counts are
     /// unknown.
-    pub is_by_text: bool,
+    pub is_from_source: bool,
     /// Description of the throughput per cycle.
     pub rate: String,
 }
@@ -39,15 +39,15 @@ pub struct Unit {
 /// Returns the load of each unit, busiest first. The load is computed from source counts and, if
 /// known, from counts of the compiled kernel, which may have fewer operations. `bits` is the width
 /// of tensor-core operands, `bytes` the minimum memory traffic.
-pub fn asked(
+pub fn load(
     c: &Counters,
     compiled: Option<&SassCounters>,
     bits: Option<u32>,
     bytes: u64,
 ) -> Vec<Unit> {
-    let unit = |name, [by_text, cycles]: [f64; 2], rate| {
+    let unit = |name, [from_source, cycles]: [f64; 2], rate| {
         let is_counted = matches!(name, UnitName::Shared | UnitName::L2);
-        let is_by_text = match compiled {
+        let is_from_source = match compiled {
             None => is_counted || name == UnitName::Issue,
             Some(known) => match name {
                 UnitName::Issue => known.instructions.is_none(),
@@ -55,7 +55,7 @@ pub fn asked(
                 _ => false,
             },
         };
-        Unit { name, cycles, by_text, is_by_text, rate }
+        Unit { name, cycles, from_source, is_from_source, rate }
     };
     let text = Work::from(c);
     let counted = compiled.map_or(text, |compiled| Work::compiled(c, compiled));
@@ -104,7 +104,7 @@ pub struct Wavefronts {
     pub conflicts: u64,
     pub all: u64,
     /// True for source counts, which are used if the compiled counts are unknown.
-    pub is_by_text: bool,
+    pub is_from_source: bool,
 }
 
 /// Returns the wavefronts of shared memory, as compiled if known, otherwise from source.
@@ -113,12 +113,12 @@ pub fn wavefronts(c: &Counters, compiled: Option<&SassCounters>) -> Wavefronts {
         None => Wavefronts {
             conflicts: c.shared_bank_conflicts,
             all: c.shared_wavefronts,
-            is_by_text: true,
+            is_from_source: true,
         },
         Some(known) => Wavefronts {
             conflicts: known.shared_load_conflicts + known.shared_store_conflicts,
             all: known.shared_load_wavefronts + known.shared_store_wavefronts,
-            is_by_text: false,
+            is_from_source: false,
         },
     }
 }
@@ -138,9 +138,9 @@ pub fn issuing_fmas(c: &Counters) -> f64 {
 mod tests {
     use super::*;
 
-    fn by_text(text: &Counters, compiled: Option<&SassCounters>) -> Vec<(UnitName, f64)> {
-        let units = asked(text, compiled, Some(16), 16);
-        units.iter().filter(|of| of.is_by_text).map(|of| (of.name, of.cycles)).collect()
+    fn from_source(text: &Counters, compiled: Option<&SassCounters>) -> Vec<(UnitName, f64)> {
+        let units = load(text, compiled, Some(16), 16);
+        units.iter().filter(|of| of.is_from_source).map(|of| (of.name, of.cycles)).collect()
     }
 
     /// For a kernel with arrays in local memory, the compiled instructions are unknown. Wavefronts
@@ -151,10 +151,11 @@ mod tests {
         (text.instructions, text.shared_wavefronts, text.global_sectors) = (4000, 100, 20);
         let mut known = SassCounters::default();
         (known.instructions, known.shared_load_wavefronts) = (None, 50);
-        assert_eq!(by_text(&text, Some(&known)), [(UnitName::Issue, 1000.0)]);
+        assert_eq!(from_source(&text, Some(&known)), [(UnitName::Issue, 1000.0)]);
         known.instructions = Some(1);
-        assert_eq!(by_text(&text, Some(&known)), []);
-        let names: Vec<UnitName> = by_text(&text, None).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(from_source(&text, Some(&known)), []);
+        let names: Vec<UnitName> =
+            from_source(&text, None).into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, [UnitName::Issue, UnitName::Shared, UnitName::L2]);
     }
 }

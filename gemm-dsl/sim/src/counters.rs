@@ -102,7 +102,7 @@ counters! {
         /// Asynchronous copies.
         copies: Sum,
 
-        /// TMA box copies.
+        /// TMA copies.
         bulk_copies: Sum,
         /// mbarrier waits, each counted once, however long it takes.
         mbarrier_waits: Sum,

@@ -93,7 +93,7 @@ impl<'k> Launch<'k> {
         }
         Ok(Self {
             kernel,
-            scalars: call.scalars,
+            scalars: call.scalars.into_vec(),
             regions,
             shared,
             first_variable,

@@ -238,6 +238,7 @@ impl<'k> Lowering<'_, 'k> {
             Stmt::Store { target, value } => self.store(target, value),
             Stmt::If { cond, then, otherwise } => self.branch(cond, then, otherwise),
             Stmt::For(l) => self.repeat(l),
+            Stmt::Section(section) => self.block(&section.body),
             Stmt::Barrier(scope) => {
                 self.cost.add(IrClass::Sync);
                 self.emit(Op::Barrier(*scope));

@@ -265,14 +265,11 @@ pub(super) fn definitions(k: &Kernel) -> Vec<String> {
 
 fn load_definition(elem: Elem) -> String {
     let (name, ty, vector) = (load(elem), element_type(elem), vector_type(elem));
-    let what = if elem == Elem::F32 {
-        "Loads four floats: one 16-byte access to memory, or four registers."
-    } else {
-        "Loads 16 bytes: one access to memory, or registers."
-    };
+    let what = if elem == Elem::F32 { "four adjacent floats" } else { "16 bytes" };
     format!(
         "\
-// {what}
+// Reads {what} at a 16-byte-aligned address: one access, or none if the compiler
+// keeps the array in registers.
 __device__ __forceinline__ {vector} {name}(const {ty}* from)
 {{
     return *reinterpret_cast<const {vector}*>(from);
@@ -283,14 +280,11 @@ __device__ __forceinline__ {vector} {name}(const {ty}* from)
 
 fn store_definition(elem: Elem) -> String {
     let (name, ty, vector) = (store(elem), element_type(elem), vector_type(elem));
-    let what = if elem == Elem::F32 {
-        "Stores four floats: one 16-byte access to memory, or four registers."
-    } else {
-        "Stores 16 bytes: one access to memory, or registers."
-    };
+    let what = if elem == Elem::F32 { "four adjacent floats" } else { "16 bytes" };
     format!(
         "\
-// {what}
+// Writes {what} at a 16-byte-aligned address: one access, or none if the compiler
+// keeps the array in registers.
 __device__ __forceinline__ void {name}({ty}* to, {vector} value)
 {{
     *reinterpret_cast<{vector}*>(to) = value;

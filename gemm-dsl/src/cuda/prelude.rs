@@ -2,13 +2,13 @@
 //! arrays.
 
 use super::expr::text;
-use super::helper;
 use super::stmt::{self, declaration, extents};
 use super::types::{self, element_type, ty};
 use super::{Printer, WIDTH};
+use super::{helper, launch};
 use crate::ir::contract::ArrayParameter;
 use crate::ir::{
-    BufferLayout, Expr, Kernel, ParamKind, Requirement, Scalar, Space, VECTOR_BYTES, Var,
+    BufferLayout, Expr, Kernel, ParamKind, Requirement, Scalar, Space, Ty, VECTOR_BYTES, Var,
     VerifiedKernel,
 };
 
@@ -27,10 +27,28 @@ pub(super) fn head(out: &mut Printer<'_>) {
     if !facts.is_empty() {
         out.line(format!("// Requires: {}.", facts.join("; ")));
     }
+    if let Some(launch) = launch::sentence(out.kernel).filter(|_| !k.title.is_empty()) {
+        out.line(format!("// {launch}"));
+    }
     out.line("");
 }
 
-/// Sentences on the divisibility and alignment that a launch must meet. Parameters with the same
+/// Maximum value of a scalar parameter of this type.
+fn widest(scalar: Scalar) -> u64 {
+    if scalar.ty == Ty::I32 { i32::MAX as u64 } else { u64::MAX }
+}
+
+/// Prints a limit, in terms of a power of two if it is near one.
+fn power(limit: u64) -> String {
+    let above = limit.next_power_of_two();
+    match above - limit {
+        below @ 1..=2 if limit > 1 << 16 => format!("2^{} - {below}", above.ilog2()),
+        _ => limit.to_string(),
+    }
+}
+
+/// Sentences on the divisibility, alignment and limits that a launch must meet, except limits near
+/// those of the parameter's type. Parameters with the same
 /// requirement share a sentence, and a requirement that another one implies is omitted.
 fn required(k: &Kernel) -> Vec<String> {
     let is_implied = |scalar: Scalar, of: u64| {
@@ -63,6 +81,13 @@ fn required(k: &Kernel) -> Vec<String> {
                         note(format!("{}{each}", param.name), is.clone());
                     }
                 }
+            }
+            Requirement::Range { scalar, min: 0, max } if max < widest(scalar) / 4 => {
+                let limit = power(max);
+                note(
+                    k.params[scalar.param].name.clone(),
+                    [&limit, &limit].map(|l| format!("<= {l}")),
+                );
             }
             Requirement::Multiple { .. }
             | Requirement::Range { .. }
@@ -248,8 +273,8 @@ pub(super) fn shared(out: &mut Printer<'_>) {
         for (array, alignment) in arrays {
             let mut text = declaration(k, array);
             if alignment > u64::from(VECTOR_BYTES) {
-                let plain = text.strip_prefix("__align__(16) ").unwrap_or(&text);
-                text = format!("__align__({alignment}) {plain}");
+                let plain = text.strip_prefix("alignas(16) ").unwrap_or(&text);
+                text = format!("alignas({alignment}) {plain}");
             }
             let text = format!("__shared__ {text};");
             out.line_with(&text, &array.meaning);
@@ -280,7 +305,13 @@ pub(super) fn shared(out: &mut Printer<'_>) {
     out.indented(|out| out.table(&members));
     out.line("};");
     out.line(format!("extern __shared__ __align__({most}) unsigned char {SHARED}[];"));
-    let names = names.join(", ");
-    out.line(format!("auto& [{names}] = *reinterpret_cast<{SHARED_ARRAYS}*>({SHARED});"));
+    let arrays = format!("*reinterpret_cast<{SHARED_ARRAYS}*>({SHARED})");
+    if k.sections().is_empty() {
+        out.line(format!("auto& [{}] = {arrays};", names.join(", ")));
+    } else {
+        // In C++17, a lambda cannot capture a structured binding.
+        out.line(format!("auto& shared = {arrays};"));
+        names.iter().for_each(|name| out.line(format!("auto& {name} = shared.{name};")));
+    }
     out.line("");
 }

@@ -3,10 +3,10 @@
 use super::expr::{self, element, indexed, operand, text};
 use super::helper::{self, sync};
 use super::types::{self, element_type};
-use super::{Printer, WIDTH, asynchronous, atomic};
+use super::{Printer, WIDTH, asynchronous, atomic, section};
 use crate::ir::{
     Access, Buffer, BufferId, BufferLayout, Change, Expr, Kernel, LoadMatrix, Loop, Mma,
-    PointerRef, Space, Stmt, Ty, Unroll, Var, VerifiedKernel,
+    PointerRef, Stmt, Ty, Unroll, Var, VerifiedKernel,
 };
 
 /// Prints a block. A comment starts a new phase of the kernel, so a blank line precedes the
@@ -16,6 +16,7 @@ pub(super) fn block(out: &mut Printer<'_>, stmts: &[Stmt]) {
     while let [first, others @ ..] = rest {
         let count = rest.iter().take_while(|stmt| matches!(stmt, Stmt::Comment(_))).count();
         if count == 0 {
+            section::functions(out, first, rest.len() < stmts.len());
             out.noted(std::slice::from_ref(first), |out| print(out, first));
             rest = others;
             continue;
@@ -39,6 +40,10 @@ fn print(out: &mut Printer<'_>, stmt: &Stmt) {
         Stmt::Comment(_) => unreachable!("block: it prints comments that stand together"),
         Stmt::If { cond, then, otherwise } => branch(out, cond, then, otherwise),
         Stmt::For(l) => counted(out, l),
+        Stmt::Section(section) => {
+            let call = section::call(out, section);
+            out.line(call);
+        }
         Stmt::Registers { buffer, zeroed } => {
             let buffer = &k[*buffer];
             let init = if *zeroed { " = {}" } else { "" };
@@ -139,6 +144,7 @@ fn simple(k: &Kernel, stmt: &Stmt) -> String {
         Stmt::Comment(_)
         | Stmt::If { .. }
         | Stmt::For(_)
+        | Stmt::Section(_)
         | Stmt::Registers { .. }
         | Stmt::Choose { .. }
         | Stmt::Mbarrier(_)
@@ -240,11 +246,7 @@ pub(super) fn declaration(k: &Kernel, buffer: &Buffer) -> String {
         let dims: String = buffer.dims.iter().map(|d| format!("[{}]", text(k, d))).collect();
         return format!("const {}* {}{dims}", element_type(buffer.elem), buffer.name);
     }
-    let align = match (is_vector_accessed(k, buffer), buffer.space) {
-        (true, Space::Shared) => "__align__(16) ",
-        (true, _) => "alignas(16) ",
-        (false, _) => "",
-    };
+    let align = if is_vector_accessed(k, buffer) { "alignas(16) " } else { "" };
     format!("{align}{} {}{}", element_type(buffer.elem), buffer.name, extents(k, buffer))
 }
 

@@ -265,10 +265,14 @@ fn the_head_says_what_a_launch_requires() {
             b.require(Requirement::Multiple { scalar, of });
         }
         b.require(Requirement::Aligned { operand: Operand::Temp(0), bytes: 16 });
+        // Only a limit far below those of the type is printed.
+        for max in [u64::from(u16::MAX) + 2, i32::MAX as u64 - 128] {
+            b.require(Requirement::Range { scalar: m, min: 0, max });
+        }
         b.store(at(x, 0), Expr::F32(1.0));
     });
     let line = "// Requires: n and m are multiples of 16; n is a multiple of 3; x is aligned to 16 \
-                bytes.\n";
+                bytes; m <=\n//    65537.\n";
     assert!(text.starts_with(line), "{text}");
 }
 

@@ -16,6 +16,12 @@ pub(super) fn code(text: &str, width: usize) -> Vec<String> {
         lines.into_iter().map(|line| format!("{:INDENT$}{line}", ""))
     };
     if let Some((cond, yes, no)) = choice(text) {
+        if cond.len() > width
+            && let Some(at) = outside(text, " = ", 0)
+        {
+            let (target, value) = (&text[..at + 2], &text[at + 3..]);
+            return std::iter::once(target.to_owned()).chain(inner(value)).collect();
+        }
         let arms = [format!("? {yes}"), format!(": {no}")];
         return std::iter::once(cond.to_owned())
             .chain(arms.iter().flat_map(|t| inner(t)))
@@ -236,7 +242,7 @@ mod tests {
         use crate::{Plan, cuda, stages};
         for stage in stages::sgemm() {
             let program = stage.spec.plan().and_then(|plan| plan.program()).expect("a stage");
-            for kernel in &program.kernels {
+            for kernel in program.kernels() {
                 for line in cuda::source(kernel).lines() {
                     let short = line.len() <= cuda::WIDTH || line.starts_with(&kernel.name);
                     assert!(short, "{}: {line}", stage.name);

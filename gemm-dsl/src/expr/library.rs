@@ -92,6 +92,9 @@ pub(super) fn neg(x: impl Into<Expr>) -> Expr {
     Expr::Unary(UnaryOp::Neg, Box::new(x.into()))
 }
 
+/// Comment on the reason for a device function in place of one of CUDA's.
+const WRITTEN_OUT: &str = "Written out, so that every GPU and the simulator return the same bits.";
+
 /// Declares a device function of one `f32`. In `meaning`, `{bound}` is replaced by the function's
 /// error bound.
 fn unary(
@@ -105,7 +108,7 @@ fn unary(
         unreachable!("the table bounds every function that is computed: {function:?}")
     };
     let meaning = meaning.iter().map(|line| line.replace("{bound}", &bound.to_string()));
-    let meaning: Vec<String> = meaning.collect();
+    let meaning: Vec<String> = meaning.chain([WRITTEN_OUT.to_owned()]).collect();
     let meaning: Vec<&str> = meaning.iter().map(String::as_str).collect();
     let name = format!("{}_f32", row.name);
     b.function(&name, &meaning, &[("x", Ty::F32)], |b, params| body(b, params[0].into()))

@@ -142,7 +142,8 @@ pub static FINISH: ExprScope = ExprScope {
     key: "finish",
     example: "|s, len| s / len",
     values: (1, 3),
-    meaning: "the folded value, then the number of elements",
+    meaning: "the folded value (mean and variance under `mean_var`), then optionally the number \
+              of elements",
     lent: Some("len"),
     operands: &[],
     output: None,

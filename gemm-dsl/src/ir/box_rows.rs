@@ -1,22 +1,22 @@
-//! Layouts of shared arrays that box copies and matrix instructions accept.
+//! Layouts of shared arrays that TMA copies and `wgmma` instructions accept.
 
 use super::{
     Access, Buffer, BufferLayout, Descriptor, Kernel, Space, Stmt, TensorSwizzle, VECTOR_BYTES,
     Wgmma,
 };
 
-/// Layout of a box in shared memory: rows without gaps, whose elements are along the buffer's last
-/// dimension.
+/// Layout of a TMA box in shared memory: contiguous rows. A row is the buffer's last dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BoxRows {
     /// Row length in elements.
     pub(crate) length: u64,
+    /// XOR swizzle of the 16-byte vectors within rows. A swizzled row has exactly the length of the
+    /// swizzle in bytes.
     pub(crate) swizzle: TensorSwizzle,
 }
 
 impl BoxRows {
-    /// Returns the layout of a shared array; `None` if box copies and matrix instructions do not
-    /// accept it.
+    /// Returns the layout of a shared array; `None` if neither TMA nor `wgmma` can use it.
     pub(crate) fn from_buffer(k: &Kernel, buffer: &Buffer) -> Option<Self> {
         let BufferLayout::Array { order, pad, swizzle } = &buffer.layout else { return None };
         let plain = order.iter().copied().eq(0..buffer.dims.len());
@@ -45,7 +45,7 @@ impl Descriptor {
 }
 
 impl Kernel {
-    /// Shared-memory alignment of each buffer, in bytes.
+    /// Alignment of each buffer if it is in shared memory, in bytes. Other entries are meaningless.
     pub fn alignments(&self) -> Vec<u64> {
         let mut bytes = vec![u64::from(VECTOR_BYTES); self.buffers.len()];
         let mut note = |access: &Access| {

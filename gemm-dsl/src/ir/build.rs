@@ -11,8 +11,8 @@ pub use loops::For;
 
 use super::{
     Access, Buffer, BufferId, BufferLayout, Const, ConstDecl, Elem, Expr, Extent, Geometry,
-    IrError, Kernel, Operand, Param, ParamKind, Requirement, Scalar, Source, Space, Special, Stmt,
-    Ty, Var, VarDecl, Variant, VerifiedKernel,
+    IrError, Kernel, Operand, Param, ParamKind, Requirement, Scalar, Section, Source, Space,
+    Special, Stmt, Ty, Var, VarDecl, Variant, VerifiedKernel,
 };
 
 /// Builds one kernel. Mistakes in its use do not panic; [`KernelBuilder::finish`] reports them.
@@ -351,6 +351,23 @@ impl KernelBuilder {
         let then = self.block(then);
         let otherwise = self.block(otherwise);
         self.push(Stmt::If { cond, then, otherwise });
+    }
+
+    /// Appends statements that the source has as a call of the function `name`. `params` are the
+    /// names and arguments of its parameters, which the body receives as variables.
+    pub fn section<const N: usize>(
+        &mut self,
+        name: &str,
+        meaning: &str,
+        params: [(&str, Expr); N],
+        body: impl FnOnce(&mut Self, [Var; N]),
+    ) {
+        let (name, meaning) = (name.to_owned(), meaning.to_owned());
+        let statements = self.block(|b| {
+            let params = params.map(|(name, value)| b.let_(name, value));
+            body(b, params);
+        });
+        self.push(Stmt::Section(Section { name, meaning, params: N, body: statements }));
     }
 
     /// Appends a comment line to the CUDA source.

@@ -32,30 +32,43 @@ mod ranges;
 #[cfg(test)]
 mod tests;
 
-pub use arguments::{Arguments, ArrayAxis, ArrayPlace, BoundArray, Call, MappedArray, Region};
+pub use arguments::{
+    Arguments, ArrayAxis, ArrayPlace, BoundArray, Call, MappedArray, Region, ScalarBits,
+};
 pub use error::{Between, ContractError, Need, Subject};
 pub use ranges::{meet, united};
 
 use super::{
-    Atomic, BufferId, BufferLayout, Elem, Expr, Kernel, Operand, ParamKind, Requirement, Source,
-    Stmt, TensorMap, Ty, Variant,
+    Atomic, BufferId, BufferLayout, Elem, Expr, HostExpr, Kernel, List, Operand, ParamKind,
+    Requirement, Source, Stmt, TensorMap, Ty, Variant,
 };
-use host_expr::{HostExpr, is_bound};
+use host_expr::{host_expr, is_bound};
+use std::borrow::Cow;
 
-/// Facts about a kernel that a launch needs.
+/// Facts about a kernel that a launch needs. Part of a [`VerifiedKernel`](super::VerifiedKernel) and
+/// of the constants of a macro call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contract {
-    kernel: String,
-    variant: Variant,
-    params: Vec<Parameter>,
-    requires: Vec<Requirement>,
-    block: (u32, u32),
-    grid: [HostExpr; 3],
-    cluster: u32,
-    shared_bytes: u64,
-    shared_is_dynamic: bool,
-    min_arch: u32,
-    is_specific: bool,
+    pub kernel: Cow<'static, str>,
+    /// Variant among the kernels that compute the same result.
+    pub variant: Variant,
+    pub params: List<Parameter>,
+    pub requires: List<Requirement>,
+    /// Threads of a block along x and y.
+    pub block: (u32, u32),
+    /// Blocks of the grid along x, y and z.
+    pub grid: [HostExpr; 3],
+    /// Blocks of a cluster, along x; 1 without clusters.
+    pub cluster: u32,
+    /// Shared memory of a block, in bytes.
+    pub shared_bytes: u64,
+    /// True if a launch requests the shared memory, false if the kernel declares it.
+    pub shared_is_dynamic: bool,
+    /// Oldest compute capability that can run the kernel, as in `sm_80`.
+    pub min_arch: u32,
+    /// True if it uses instructions that only this architecture has, so that it must be compiled
+    /// for exactly that one, as `sm_90a`.
+    pub is_specific: bool,
 }
 
 /// A kernel parameter and the facts about it that a launch needs.
@@ -64,7 +77,7 @@ pub enum Parameter {
     /// Base address of a global buffer.
     Array(ArrayParameter),
     Scalar {
-        name: String,
+        name: Cow<'static, str>,
         ty: Ty,
         /// Part of the launch that supplies the value.
         source: Source,
@@ -74,7 +87,7 @@ pub enum Parameter {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArrayParameter {
     /// Name in the CUDA source.
-    pub name: String,
+    pub name: Cow<'static, str>,
     /// Operand that the launch binds to it.
     pub operand: Operand,
     pub elem: Elem,
@@ -86,11 +99,11 @@ pub struct ArrayParameter {
     /// Tensor map, if the parameter is a tensor map.
     pub map: Option<TensorMap>,
     /// Number of arrays if the parameter is a list, which is an array of pointers.
-    count: Option<HostExpr>,
+    pub count: Option<HostExpr>,
     /// Logical extents; for a list, the extents of each of its arrays.
-    dims: Vec<HostExpr>,
+    pub dims: List<HostExpr>,
     /// Stride along each dimension, in elements.
-    strides: Vec<HostExpr>,
+    pub strides: List<HostExpr>,
 }
 
 impl ArrayParameter {
@@ -121,12 +134,12 @@ impl Contract {
     /// Derives the contract of a kernel that obeys all other rules of the IR.
     pub(super) fn new(k: &Kernel, shared: (u64, bool), min_arch: u32) -> Result<Self, String> {
         let host_expr =
-            |expr: &Expr, what: &str| HostExpr::new(k, expr).map_err(|e| format!("{what}: {e}"));
+            |expr: &Expr, what: &str| host_expr(k, expr).map_err(|e| format!("{what}: {e}"));
         let specific = k.has_warpgroups();
         let [read, written, atomic] = accessed(k);
         let mut params = Vec::with_capacity(k.params.len());
         for param in &k.params {
-            let name = param.name.clone();
+            let name = Cow::Owned(param.name.clone());
             params.push(match &param.kind {
                 ParamKind::Scalar { ty, source } => {
                     Parameter::Scalar { name, ty: *ty, source: *source }
@@ -179,10 +192,10 @@ impl Contract {
         }
         let [x, y, z] = &k.geometry.grid;
         Ok(Self {
-            kernel: k.name.clone(),
+            kernel: k.name.clone().into(),
             variant: k.variant,
-            params,
-            requires: k.requires.clone(),
+            params: params.into(),
+            requires: k.requires.clone().into(),
             block: k.geometry.block,
             grid: [
                 host_expr(x, "the grid along x")?,
@@ -197,19 +210,6 @@ impl Contract {
         })
     }
 
-    pub fn kernel(&self) -> &str {
-        &self.kernel
-    }
-
-    /// Variant among the kernels that compute the same result.
-    pub fn variant(&self) -> Variant {
-        self.variant
-    }
-
-    pub fn params(&self) -> &[Parameter] {
-        &self.params
-    }
-
     /// Buffer parameters in launch order.
     pub fn arrays(&self) -> impl Iterator<Item = &ArrayParameter> {
         self.params.iter().filter_map(|p| match p {
@@ -218,35 +218,9 @@ impl Contract {
         })
     }
 
-    /// Threads of a block along x and y.
-    pub fn block(&self) -> (u32, u32) {
-        self.block
-    }
-
-    /// Number of blocks of a cluster, all along x; 1 without clusters.
-    pub fn cluster(&self) -> u32 {
-        self.cluster
-    }
-
-    /// Shared memory of a block, in bytes.
-    pub fn shared_bytes(&self) -> u64 {
-        self.shared_bytes
-    }
-
     /// Dynamic shared memory that a launch requests, in bytes: all of it or none.
     pub fn dynamic_shared_bytes(&self) -> u64 {
         if self.shared_is_dynamic { self.shared_bytes } else { 0 }
-    }
-
-    /// Oldest compute capability that can run the kernel, for example 80 for `sm_80`.
-    pub fn min_arch(&self) -> u32 {
-        self.min_arch
-    }
-
-    /// Returns true if the kernel uses instructions of only one architecture. It must then be
-    /// compiled for exactly that architecture, for example `sm_90a`.
-    pub fn is_specific(&self) -> bool {
-        self.is_specific
     }
 
     /// Returns true if the rows or columns of the caller's matrices may be padded, because the

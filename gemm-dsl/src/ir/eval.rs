@@ -1,8 +1,9 @@
 //! Evaluation on the host: constants, extents, grid rules and the expressions of a program.
 //!
 //! This module alone decides which expressions the host can evaluate. [`check`] uses [`on_host`]
-//! before arguments are known, and [`eval`] computes the value. Values are exact: a value that the
-//! type cannot represent is an error, even if the type wraps on the device.
+//! before arguments are known, and [`eval`] defines the value. A [`HostExpr`](super::HostExpr)
+//! computes it at launches. Values are exact: a value that the type cannot represent is an error,
+//! even if the type wraps on the device.
 
 use super::{
     Arith, BinaryOp, Cmp, ConstDecl, Elem, Expr, Integer, Kernel, Logic, Scalar, Ty, UnaryOp,
@@ -26,7 +27,8 @@ pub enum HostError {
 }
 
 impl Kernel {
-    /// Evaluates an integer or boolean expression over literals, constants and parameters.
+    /// Evaluates an integer or boolean expression over literals, constants and parameters. A
+    /// [`HostExpr`](super::HostExpr) has the same value at less cost.
     pub fn eval(&self, expr: &Expr, scalars: &Scalars) -> Result<i128, HostError> {
         eval(expr, &self.consts, scalars)
     }
@@ -140,14 +142,7 @@ impl HostEvaluator<'_> {
             Expr::Binary(op, a, b) => self.binary(*op, a, b)?,
             _ => return Err(HostError::NotUniform),
         };
-        let value = value.ok_or(HostError::Overflow)?;
-        match ty {
-            ty if fits(value, ty) => Ok((value, ty)),
-            Ty::U32 | Ty::U64 if value < 0 => {
-                Err(i64::try_from(value).map_or(HostError::Overflow, HostError::Negative))
-            }
-            _ => Err(HostError::Overflow),
-        }
+        Ok((checked(value.ok_or(HostError::Overflow)?, ty)?, ty))
     }
 
     fn binary(self, op: BinaryOp, a: &Expr, b: &Expr) -> Result<(Option<i128>, Ty), HostError> {
@@ -162,41 +157,50 @@ impl HostEvaluator<'_> {
                 };
                 (Some(value), Ty::Bool)
             }
-            BinaryOp::Cmp(op) => {
-                let y = y()?;
-                let value = match op {
-                    Cmp::Lt => x < y,
-                    Cmp::Le => x <= y,
-                    Cmp::Gt => x > y,
-                    Cmp::Ge => x >= y,
-                    Cmp::Eq => x == y,
-                    Cmp::Ne => x != y,
-                };
-                (Some(value.into()), Ty::Bool)
-            }
-            BinaryOp::Arith(op) => {
-                let y = y()?;
-                let value = match op {
-                    Arith::Add => x.checked_add(y),
-                    Arith::Sub => x.checked_sub(y),
-                    Arith::Mul => x.checked_mul(y),
-                    Arith::Div => x.checked_div(y),
-                };
-                (value, ty)
-            }
-            BinaryOp::Integer(op) => {
-                let y = y()?;
-                let value = match op {
-                    Integer::Rem => x.checked_rem(y),
-                    Integer::Xor => Some(x ^ y),
-                    Integer::And => Some(x & y),
-                    Integer::Or => Some(x | y),
-                    Integer::Shl => shift(x, y, i128::checked_mul),
-                    Integer::Shr => shift(x, y, i128::checked_div),
-                };
-                (value, ty)
-            }
+            op => (binary(op, x, y()?), if op.is_predicate() { Ty::Bool } else { ty }),
         })
+    }
+}
+
+/// Result of an operator on two values; `None` if there is none. The connectives, which may not
+/// evaluate their second operand, have none.
+pub(super) fn binary(op: BinaryOp, x: i128, y: i128) -> Option<i128> {
+    if let (Ok(x), Ok(y)) = (u64::try_from(x), u64::try_from(y)) {
+        // Most values are extents, and arithmetic on 128 bits takes several times as long.
+        let value = match op {
+            BinaryOp::Arith(Arith::Mul) => x.checked_mul(y),
+            BinaryOp::Arith(Arith::Div) => x.checked_div(y),
+            BinaryOp::Integer(Integer::Rem) => x.checked_rem(y),
+            _ => None,
+        };
+        if let Some(value) = value {
+            return Some(value.into());
+        }
+    }
+    match op {
+        BinaryOp::Arith(op) => match op {
+            Arith::Add => x.checked_add(y),
+            Arith::Sub => x.checked_sub(y),
+            Arith::Mul => x.checked_mul(y),
+            Arith::Div => x.checked_div(y),
+        },
+        BinaryOp::Integer(op) => match op {
+            Integer::Rem => x.checked_rem(y),
+            Integer::Xor => Some(x ^ y),
+            Integer::And => Some(x & y),
+            Integer::Or => Some(x | y),
+            Integer::Shl => shift(x, y, i128::checked_mul),
+            Integer::Shr => shift(x, y, i128::checked_div),
+        },
+        BinaryOp::Cmp(op) => Some(i128::from(match op {
+            Cmp::Lt => x < y,
+            Cmp::Le => x <= y,
+            Cmp::Gt => x > y,
+            Cmp::Ge => x >= y,
+            Cmp::Eq => x == y,
+            Cmp::Ne => x != y,
+        })),
+        BinaryOp::Logic(_) => None,
     }
 }
 
@@ -229,6 +233,17 @@ fn typed(
         _ => true,
     };
     if fits { Ok(()) } else { Err(format!("the types of {expr:?}")) }
+}
+
+/// Returns the value if it fits the type.
+pub(super) fn checked(value: i128, ty: Ty) -> Result<i128, HostError> {
+    match ty {
+        ty if fits(value, ty) => Ok(value),
+        Ty::U32 | Ty::U64 if value < 0 => {
+            Err(i64::try_from(value).map_or(HostError::Overflow, HostError::Negative))
+        }
+        _ => Err(HostError::Overflow),
+    }
 }
 
 fn fits(value: i128, ty: Ty) -> bool {

@@ -8,10 +8,16 @@
 //!
 //! A launch may list several kernels that compute the same bits but have different contracts. The
 //! first kernel whose contract the arguments meet is launched.
+//!
+//! A program has two forms. Lowering builds a [`Program`] with [`Expr`]s and whole kernels, which is
+//! checked as a [`VerifiedProgram`]. A [`LaunchProgram`] is derived from it, with compiled
+//! [`HostExpr`](super::HostExpr)s and only the contracts of the kernels. Back ends execute this
+//! form, and macros write it as a constant.
 
 mod bind;
 mod check;
 mod executor;
+mod launch_program;
 #[cfg(test)]
 mod tests;
 
@@ -19,8 +25,9 @@ pub use bind::{BindError, PackedLayout, ProgramArrays, ProgramInput, ProgramValu
 pub use executor::{
     ExecutedLaunch, Execution, KernelArgument, KernelLaunch, ProgramBackend, Temporary,
 };
+pub use launch_program::LaunchProgram;
 
-use super::{Elem, Expr, Extent, HostError, IrError, Operand, Scalar, Ty, VerifiedKernel};
+use super::{Elem, Expr, Extent, IrError, List, Operand, Scalar, Ty, VerifiedKernel};
 use std::borrow::Cow;
 use std::ops::Deref;
 
@@ -65,16 +72,16 @@ pub struct Argument {
 
 /// An array that the caller provides.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Array {
+pub struct Array<E: 'static = Expr> {
     /// Operand with which the caller identifies the array.
     pub operand: Operand,
     /// Name in messages.
     pub name: Cow<'static, str>,
     pub elem: Elem,
     /// Number of arrays if the caller passes a list: of type `U64`.
-    pub count: Option<Expr>,
+    pub count: Option<E>,
     /// Extents, of type `U64`; for a list, the extents of each array.
-    pub dims: Vec<Expr>,
+    pub dims: List<E>,
     /// True if the array has content when the program starts: an input, or an output that is also
     /// read.
     pub is_given: bool,
@@ -94,12 +101,12 @@ impl Array {
 
 /// Packed array that the program allocates.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Temp {
+pub struct Temp<E: 'static = Expr> {
     /// Name in messages.
     pub name: &'static str,
     pub elem: Elem,
     /// Extents, of type `U64`.
-    pub dims: Vec<Expr>,
+    pub dims: List<E>,
     /// Content before the first launch.
     pub fill: TempFill,
 }
@@ -125,24 +132,41 @@ pub enum Slot {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Step {
-    Launch(Launch),
+pub enum Step<E: 'static = Expr> {
+    Launch(Launch<E>),
     If {
         /// Condition over the extents, numbers and values.
-        cond: Expr,
-        then: Vec<Step>,
-        otherwise: Vec<Step>,
+        cond: E,
+        then: List<Step<E>>,
+        otherwise: List<Step<E>>,
     },
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Launch {
+pub struct Launch<E: 'static = Expr> {
     /// Kernels that can perform the launch, in order of preference.
-    pub choose: Vec<KernelId>,
+    pub choose: List<KernelId>,
     /// Array of the program that is bound to each operand of the kernels.
-    pub bind: Vec<(Operand, Slot)>,
+    pub bind: List<(Operand, Slot)>,
     /// Value of each extent of the kernels, of type `U64`.
-    pub extents: Vec<(Extent, Expr)>,
+    pub extents: List<(Extent, E)>,
+}
+
+impl Step {
+    /// Launches one of some kernels.
+    pub fn launch(
+        choose: Vec<KernelId>,
+        bind: Vec<(Operand, Slot)>,
+        extents: Vec<(Extent, Expr)>,
+    ) -> Self {
+        let (choose, bind, extents) = (choose.into(), bind.into(), extents.into());
+        Self::Launch(Launch { choose, bind, extents })
+    }
+
+    /// Takes the first steps if the condition holds, else the others.
+    pub fn either(cond: Expr, then: Vec<Step>, otherwise: Vec<Step>) -> Self {
+        Self::If { cond, then: then.into(), otherwise: otherwise.into() }
+    }
 }
 
 impl Program {
@@ -246,14 +270,17 @@ impl Program {
     }
 }
 
-/// Program that obeys all rules.
+/// Program that obeys all rules. Dereferences to the form that back ends execute.
 #[derive(Clone, Debug, PartialEq)]
-pub struct VerifiedProgram(Program);
+pub struct VerifiedProgram {
+    program: Program,
+    launches: LaunchProgram,
+}
 
 impl Deref for VerifiedProgram {
-    type Target = Program;
-    fn deref(&self) -> &Program {
-        &self.0
+    type Target = LaunchProgram;
+    fn deref(&self) -> &LaunchProgram {
+        &self.launches
     }
 }
 
@@ -267,8 +294,10 @@ impl VerifiedProgram {
     /// # Errors
     /// Returns the first broken rule.
     pub fn new(program: Program) -> Result<Self, IrError> {
-        match check::program(&program) {
-            Ok(()) => Ok(Self(program)),
+        let launches =
+            check::program(&program).and_then(|()| LaunchProgram::from_checked(&program));
+        match launches {
+            Ok(launches) => Ok(Self { program, launches }),
             Err(rule) => {
                 let kernel = program.kernels.first().map_or_else(String::new, |k| k.name.clone());
                 Err(IrError { kernel, rule: format!("its program: {rule}") })
@@ -278,18 +307,24 @@ impl VerifiedProgram {
 
     /// Returns the program for modification. Tests use this to inject faults.
     pub fn into_inner(self) -> Program {
-        self.0
+        self.program
+    }
+
+    /// Kernels, in the order of their numbers.
+    pub fn kernels(&self) -> &[VerifiedKernel] {
+        &self.program.kernels
     }
 
     /// Kernel whose source is the program's source.
     pub fn preferred(&self) -> &VerifiedKernel {
-        self.0.kernels.first().unwrap_or_else(|| unreachable!("check: there is a kernel"))
+        self.kernel(KernelId(0))
     }
 
     /// Returns the preferred kernel, followed by the kernels that are launched if its contract is
     /// not met.
     pub fn variants(&self) -> impl Iterator<Item = &VerifiedKernel> {
-        let launch = self.all_launches().into_iter().find(|l| l.choose.contains(&KernelId(0)));
+        let launches = self.all_launches();
+        let launch = launches.into_iter().find(|l| l.choose.contains(&KernelId(0)));
         launch.into_iter().flat_map(|launch| launch.choose.iter().map(|id| self.kernel(*id)))
     }
 
@@ -304,54 +339,7 @@ impl VerifiedProgram {
         ids.into_iter().map(|id| self.kernel(id))
     }
 
-    /// Returns the launches on all paths, in step order.
-    fn all_launches(&self) -> Vec<&Launch> {
-        fn collect<'p>(steps: &'p [Step], launches: &mut Vec<&'p Launch>) {
-            for step in steps {
-                match step {
-                    Step::Launch(launch) => launches.push(launch),
-                    Step::If { then, otherwise, .. } => {
-                        collect(then, launches);
-                        collect(otherwise, launches);
-                    }
-                }
-            }
-        }
-        let mut launches = Vec::new();
-        collect(&self.steps, &mut launches);
-        launches
-    }
-
     pub fn kernel(&self, id: KernelId) -> &VerifiedKernel {
-        self.0.kernels.get(id.0).unwrap_or_else(|| unreachable!("check: every kernel is there"))
-    }
-
-    /// Returns the launches for a problem, in order.
-    ///
-    /// # Errors
-    /// Returns [`HostError::Overflow`] or [`HostError::Negative`] if a condition cannot be
-    /// evaluated for these values.
-    pub fn launches(&self, values: &ProgramValues) -> Result<Vec<&Launch>, HostError> {
-        fn follow<'p>(
-            program: &'p VerifiedProgram,
-            steps: &'p [Step],
-            values: &ProgramValues,
-            launches: &mut Vec<&'p Launch>,
-        ) -> Result<(), HostError> {
-            for step in steps {
-                match step {
-                    Step::Launch(launch) => launches.push(launch),
-                    Step::If { cond, then, otherwise } => {
-                        let holds = program.eval(cond, values)? != 0;
-                        let steps = if holds { then } else { otherwise };
-                        follow(program, steps, values, launches)?;
-                    }
-                }
-            }
-            Ok(())
-        }
-        let mut launches = Vec::new();
-        follow(self, &self.steps, values, &mut launches)?;
-        Ok(launches)
+        self.kernels().get(id.0).unwrap_or_else(|| unreachable!("check: every kernel is there"))
     }
 }

@@ -55,6 +55,8 @@ pub enum Stmt {
     },
     /// Counted loop: `for (var = from; test; var step)`.
     For(Loop),
+    /// Block of statements that the source has as a call of a device function.
+    Section(Section),
     /// Barrier of all threads of the scope, after which each sees the earlier accesses of the
     /// others. The scope is [`Scope::Warp`], [`Scope::Block`] or [`Scope::Cluster`].
     Barrier(Scope),
@@ -155,6 +157,22 @@ pub struct Loop {
     pub change: Change,
     /// Unroll request to the compiler.
     pub unroll: Unroll,
+    pub body: Vec<Stmt>,
+}
+
+/// Block of statements with a name. It is executed like the statements of its body.
+///
+/// The source has it as a call of a function. Sections whose bodies have the same text share the
+/// function, which the kernel defines before the first of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Section {
+    /// Name of the function.
+    pub name: String,
+    /// Description for the comment above the function.
+    pub meaning: String,
+    /// Number of parameters. The first statements of the body declare them by [`Stmt::Let`]; their
+    /// values are the arguments of the call.
+    pub params: usize,
     pub body: Vec<Stmt>,
 }
 

@@ -1,9 +1,9 @@
 //! Tensor maps: boxes of arrays that one instruction copies to shared memory (TMA), and the layout
 //! of their rows.
 
-use super::{Access, BufferId, Elem, Expr, MbarrierRef, Swizzle};
+use super::{Access, BufferId, Elem, Expr, List, MbarrierRef, Swizzle};
 
-/// Swizzle of the 16-byte chunks of a box's rows in shared memory. Box copies and `wgmma` compute
+/// Swizzle of the 16-byte chunks of a box's rows in shared memory. TMA copies and `wgmma` compute
 /// it from bits of the address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TensorSwizzle {
@@ -72,7 +72,7 @@ const PART: u32 = 16;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorMap {
     /// Extents of a box, outermost first, in the order of the array's dimensions.
-    pub tile: Vec<u32>,
+    pub tile: List<u32>,
     pub swizzle: TensorSwizzle,
 }
 

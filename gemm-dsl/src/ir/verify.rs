@@ -5,7 +5,7 @@ use super::contract::Contract;
 use super::names::is_free;
 use super::{BufferId, Expr, Function, Kernel, Space, Stmt, Ty, Var};
 use crate::target::arch;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Deref;
 use thiserror::Error;
 
@@ -82,7 +82,7 @@ impl VerifiedKernel {
 
     /// Shared memory of all arrays together, in bytes. Each array is aligned to 16 bytes.
     pub fn shared_bytes(&self) -> u64 {
-        self.contract.shared_bytes()
+        self.contract.shared_bytes
     }
 
     /// Returns true if the shared memory exceeds the limit of static shared memory.
@@ -92,7 +92,7 @@ impl VerifiedKernel {
 
     /// Oldest compute capability that can run the kernel, for example 80 for `sm_80`.
     pub fn min_arch(&self) -> u32 {
-        self.contract.min_arch()
+        self.contract.min_arch
     }
 }
 
@@ -236,6 +236,9 @@ impl Verifier<'_> {
         let shared = k.buffers.iter().filter(|b| b.space == Space::Shared).map(|b| &b.name);
         let shared = shared.chain(k.mbarriers.iter().map(|decl| &decl.name));
         let functions = k.functions.iter().map(|f| &f.name);
+        let sections: BTreeSet<&String> =
+            k.sections().iter().map(|section| &section.name).collect();
+        let functions = functions.chain(sections);
         for name in globals.chain(shared).chain(functions).chain([&k.name]) {
             require(is_free(name), || format!("`{name}` is not a C++ identifier"))?;
             require(seen.insert(name), || format!("`{name}` is declared twice"))?;

@@ -1,8 +1,8 @@
 //! Traversals of a kernel, and predicates on its statements.
 
 use super::{
-    Access, Atomic, AtomicOp, Change, Expr, Kernel, LoadMatrix, MbarrierOp, Mma, Scope, Space,
-    Special, Stmt, TensorCopy, Var, Wgmma,
+    Access, Atomic, AtomicOp, Change, Expr, Kernel, LoadMatrix, Loop, MbarrierOp, Mma, Scope,
+    Section, Space, Special, Stmt, TensorCopy, Var, Wgmma,
 };
 use crate::target::arch;
 
@@ -17,6 +17,17 @@ impl Kernel {
     pub fn statements(&self) -> Vec<&Stmt> {
         let mut all = Vec::new();
         self.visit(&mut |stmt| all.push(stmt));
+        all
+    }
+
+    /// Returns all sections of the body in source order.
+    pub fn sections(&self) -> Vec<&Section> {
+        let mut all = Vec::new();
+        self.visit(&mut |stmt| {
+            if let Stmt::Section(section) = stmt {
+                all.push(section);
+            }
+        });
         all
     }
 
@@ -117,7 +128,9 @@ impl Stmt {
             Stmt::If { then, otherwise, .. } => {
                 then.iter().chain(otherwise).for_each(|stmt| stmt.visit(f));
             }
-            Stmt::For(l) => l.body.iter().for_each(|stmt| stmt.visit(f)),
+            Stmt::For(Loop { body, .. }) | Stmt::Section(Section { body, .. }) => {
+                body.iter().for_each(|stmt| stmt.visit(f));
+            }
             _ => {}
         }
     }
@@ -188,6 +201,7 @@ impl Stmt {
                 accumulate.visit(f);
             }
             Stmt::Registers { .. }
+            | Stmt::Section(_)
             | Stmt::ProxyFence(_)
             | Stmt::WgmmaSync(_)
             | Stmt::RegisterLimit(_)
@@ -209,6 +223,7 @@ fn visit_mut(stmts: &mut [Stmt], inside: Option<Var>, f: &mut impl FnMut(&mut St
                 visit_mut(otherwise, inside, f);
             }
             Stmt::For(l) => visit_mut(&mut l.body, Some(l.var), f),
+            Stmt::Section(section) => visit_mut(&mut section.body, inside, f),
             _ => {}
         }
     }

@@ -29,7 +29,7 @@ mod tiles;
 
 use crate::ir::{Change, IrError, VerifiedProgram};
 use crate::plan::{ReducePlan, Share};
-use crate::spec::Op;
+use crate::spec::{Op, Over};
 use crate::target::arch;
 pub use shards::{of_partials, partials, shard};
 
@@ -60,6 +60,16 @@ fn noun(plan: &ReducePlan) -> &'static str {
         Some(Op::All) => "Logical AND",
         Some(Op::MeanVar) => "Mean and variance",
         Some(Op::Logsumexp) => "Logarithm of the sum of exponentials",
+    }
+}
+
+/// Noun for the elements of one result.
+fn result_noun(plan: &ReducePlan) -> &'static str {
+    match plan.spec().over {
+        Over::All => "array",
+        Over::Rows => "row",
+        Over::Columns | Over::Middle => "column",
+        Over::Segments => "segment",
     }
 }
 

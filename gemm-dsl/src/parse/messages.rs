@@ -2,18 +2,18 @@ use crate::error::{SpecError, quoted};
 use crate::spec::KeyKind;
 
 pub(crate) fn too_many(more: usize) -> SpecError {
-    let faults = if more == 1 { "fault" } else { "faults" };
-    SpecError::at_key(&[], format!("{more} more {faults} after these; fix these first"))
+    let faults = if more == 1 { "fault is" } else { "faults are" };
+    SpecError::at_key(&[], format!("{more} more {faults} not listed; fix the listed ones first"))
 }
 
 pub(crate) fn open_angle() -> SpecError {
-    SpecError::at_key(&[], "`<` is not closed; end the spec with `>`, or leave it out".into())
+    SpecError::at_key(&[], "`<` is not closed; end the spec with `>`, or leave `<` out".into())
 }
 
 pub(crate) fn close_angle() -> SpecError {
     SpecError::at_key(
         &[],
-        "`>` has no matching `<`; start the spec with `<`, or leave it out".into(),
+        "`>` has no matching `<`; start the spec with `<`, or leave `>` out".into(),
     )
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn unknown_key(key: &str, meant: &Meant, this_macro: &str, keys: &[&s
         Meant::Macro(other) => {
             format!(": it belongs to `{other}!`, not to `{this_macro}!`; leave it out")
         }
-        Meant::Unclear => format!("; `{this_macro}!` has {}", quoted(keys)),
+        Meant::Unclear => format!("; the keys of `{this_macro}!` are {}", quoted(keys)),
         Meant::UnclearAgain => String::new(),
     };
     SpecError::at_key(&[], format!("unknown key `{key}`{hint}"))
@@ -132,7 +132,7 @@ pub(crate) fn spaces(key: &'static str, found: &str) -> SpecError {
     let joined: String = found.split_whitespace().collect();
     SpecError::at_value(
         &[key],
-        format!("`{key}: {found}`: a size is written without spaces: `{joined}`"),
+        format!("`{key}: {found}` has spaces within a size; write `{joined}`"),
     )
 }
 
@@ -144,7 +144,7 @@ pub(crate) fn underscores(key: &'static str, found: &str) -> SpecError {
     let plain = found.replace('_', "");
     SpecError::at_value(
         &[key],
-        format!("`{key}: {found}`: numbers are written without `_`: `{plain}`"),
+        format!("`{key}: {found}` has `_` within a number; write `{plain}`"),
     )
 }
 
@@ -191,10 +191,7 @@ pub(crate) fn size_for_number(key: &'static str, found: &str) -> SpecError {
 
 pub(crate) fn capital_x(key: &'static str, found: &str) -> SpecError {
     let lower = found.replace('X', "x");
-    SpecError::at_value(
-        &[key],
-        format!("`{key}: {found}`: a size is written with a lowercase `x`: `{lower}`"),
-    )
+    SpecError::at_value(&[key], format!("`{key}: {found}` has an uppercase `X`; write `{lower}`"))
 }
 
 pub(crate) fn missing_dimension(key: &'static str, found: &str, form: &str) -> SpecError {
@@ -215,8 +212,8 @@ pub(crate) fn dimensions(
     SpecError::at_value(
         &[key],
         format!(
-            "`{key}: {found}` has {has} dimension{}, and {form} has {needs}; write it as in \
-             `{example}`",
+            "`{key}: {found}` has {has} dimension{}, and {form} has {needs}; write a size such \
+             as `{example}`",
             if has == 1 { "" } else { "s" },
         ),
     )

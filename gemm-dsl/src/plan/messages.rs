@@ -17,7 +17,7 @@ pub(crate) fn no_letter(name: &str) -> SpecError {
     let name = clip(name);
     SpecError::at_value(
         &["name"],
-        format!("`name: {name}` has no letter; use a name with a letter, or leave it out"),
+        format!("`name: {name}` has no letter; use a name with a letter, or leave `name` out"),
     )
 }
 

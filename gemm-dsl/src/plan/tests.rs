@@ -195,8 +195,8 @@ fn the_system_reserves_shared_memory_for_each_block() {
     // fit.
     assert!(product("tile: 128x128x75, thread: 8x8, blocks_per_sm: 3").is_ok());
     let text = message(product("tile: 128x128x76, thread: 8x8, blocks_per_sm: 3"));
-    let expected = "with 77824 bytes of shared memory a block and 1024 that the system reserves \
-                    is 236544 bytes, and an SM has at most 233472 (228 KiB); use 2 or less";
+    let expected = "needs 3 · (77824 + 1024 reserved by CUDA) = 236544 bytes of shared memory, and \
+                    an SM has at most 233472 (228 KiB); use 2 or less";
     assert!(text.contains(expected), "{text}");
 }
 

@@ -26,17 +26,17 @@ spec! {
         /// Shape of a block in a kernel without `tile`, in threads, or in warps under `lanes: k`.
         /// Default: 16x16 threads or 8x1 warps.
         block(Block): Option<Block> = None, "",
-            on naive("the threads of a tiled kernel follow from `tile` and `thread`; leave it out");
+            on naive("with `tile`, the block follows from `tile` and `thread` or `warp`");
         /// Axis along which consecutive threads of a kernel without `tile` run. Under `k`, each
         /// lane of a warp sums a part of K. A tree then combines the sums: for s = 16, 8, 4, 2, 1,
         /// each lane adds the sum of the lane that is s higher. Use `k` for matrix-vector shapes.
         lanes(Lanes): Lanes = Lanes::N, "lanes_{}",
-            on naive("leave it out");
+            on naive("it arranges the threads of kernels without `tile`");
         /// Number of adjacent elements in a row of C that a thread computes one after the other.
         /// Only for kernels without `tile`.
         coarsen(u32): u32 = 1, "coarsen{}",
             least 1 "a thread computes at least one element",
-            on naive("in a tile `thread` says how many elements a thread computes; leave it out");
+            on naive("with `tile`, `thread` sets the elements of a thread");
         /// Unroll factor of the loop over K. In a kernel without `tile` that has `thread`,
         /// `lanes: k`, `float4`, `slices` or `split_k`, the loads of this many steps are issued
         /// before the first multiply. Their values occupy registers.

@@ -79,7 +79,11 @@ pub(crate) struct ActsOn<S: 'static> {
 
 /// Advice about a key that has no effect.
 pub(crate) enum Suggestion<S: 'static> {
+    /// Leave the key out.
+    Leave,
     Say(&'static str),
+    /// Follow this advice, or leave the key out.
+    Or(&'static str),
     /// Add those of these entries that are missing, or leave the key out.
     Add(&'static [Prerequisite<S>]),
 }
@@ -88,14 +92,16 @@ pub(crate) enum Suggestion<S: 'static> {
 pub(crate) type Prerequisite<S> = (&'static str, fn(&S) -> bool);
 
 impl<S> Suggestion<S> {
-    /// Returns the advice for a spec.
-    pub(crate) fn text(&self, spec: &S) -> String {
+    /// Returns the advice for a key of a spec.
+    pub(crate) fn text(&self, key: &str, spec: &S) -> String {
         match self {
+            Self::Leave => format!("leave `{key}` out"),
             Self::Say(text) => (*text).to_owned(),
+            Self::Or(text) => format!("{text}, or leave `{key}` out"),
             Self::Add(needs) => {
                 let missing = needs.iter().filter(|(_, has)| !has(spec));
                 let missing: Vec<&str> = missing.map(|(entry, _)| *entry).collect();
-                format!("add `{}`, or leave it out", missing.join(", "))
+                format!("add `{}`, or leave `{key}` out", missing.join(", "))
             }
         }
     }

@@ -3,9 +3,10 @@
 
 use super::table::{ActsOn, Key, Suggestion, Table, Typed, derived_name, spec, words};
 use super::{Datum, KeyKind, Rect, ReduceSpec, SgemmSpec, Spec};
+use crate::artifact::Interface;
 use crate::error::SpecErrors;
 use crate::family::{Family, Plan};
-use crate::ir::VerifiedProgram;
+use crate::ir::{List, VerifiedProgram};
 use crate::parse::from_text;
 use crate::plan::Faults;
 use std::str::FromStr;
@@ -24,7 +25,7 @@ const FAST: ActsOn<ProbeSpec> = ActsOn {
     includes: |spec| spec.pace == Pace::Fast,
     rests_on: &["pace"],
     because: "nothing is in a hurry",
-    suggestion: Suggestion::Say("add `pace: fast`, or leave it out"),
+    suggestion: Suggestion::Or("add `pace: fast`"),
 };
 
 spec! {
@@ -56,6 +57,10 @@ impl Family for ProbeSpec {
         faults.check_minimums(self);
         faults.check_acting(self);
         faults.finish().map(|_| ProbePlan(self.clone()))
+    }
+
+    fn interface(&self) -> Interface {
+        Interface::Gemm { operands: List::EMPTY }
     }
 }
 
@@ -111,7 +116,7 @@ fn a_row_is_all_that_the_checks_need() {
     assert_eq!(messages("depth: 1"), ["`depth: 1`: one is none; use 2 or more"]);
     assert_eq!(
         messages("rush"),
-        ["`rush` has no effect: nothing is in a hurry; add `pace: fast`, or leave it out"]
+        ["`rush` has no effect: nothing is in a hurry; add `pace: fast`, or leave `rush` out"]
     );
     assert_eq!(messages("rush, pace: fast, depth: 2"), [""; 0]);
     let empty = ProbeSpec::default().area(Rect::new(0, 3)).plan().map_err(|e| e.to_string());

@@ -45,7 +45,7 @@ pub const REDUCTIONS: u32 = 80;
 /// Oldest architecture with an instruction that rounds two numbers and packs them into one word.
 pub const PACKS: u32 = 80;
 
-/// Oldest architecture with box copies, and with mbarriers that count bytes.
+/// Oldest architecture with TMA copies, and with mbarriers that count bytes.
 pub const TENSOR_COPIES: u32 = 90;
 
 /// Oldest architecture with clusters of blocks.

@@ -4,7 +4,7 @@
 //! the first call through `cudarc`.
 
 use crate::error::{Error, Result};
-use cudarc::driver::sys::CUresult;
+use cudarc::driver::sys::{self, CUresult};
 use cudarc::driver::{CudaContext, DriverError};
 use libloading::Library;
 use std::sync::OnceLock;
@@ -50,6 +50,16 @@ fn count() -> Result<usize> {
         }
         Err(error) => Err(failed("initialising")(error)),
     }
+}
+
+/// CUDA version of the driver, such as 13000.
+#[allow(unsafe_code, reason = "cudarc has no safe function")]
+pub(crate) fn version() -> Result<i32> {
+    let mut version = 0;
+    // SAFETY: the pointer is valid for the call.
+    let status = unsafe { sys::cuDriverGetVersion(&raw mut version) };
+    status.result().map_err(failed("reading the driver's version"))?;
+    Ok(version)
 }
 
 /// Checks that there is a usable driver with a GPU of this ordinal.

@@ -14,17 +14,18 @@ pub(crate) use memory::{Allocation, GpuAddress};
 pub use replacement::Replacement;
 pub(crate) use scratch::Workspace;
 
-use super::driver::failed;
+use super::driver::{self, failed};
 use super::{Area, Areas, Backend, Borrowed};
 use crate::backend::StepCounters;
 use crate::cache::Cache;
 use crate::compile::Arch;
 use crate::error::{Error, Result};
 use crate::kernel_arg::KernelArg;
-use crate::program::{CachedKernel, KernelLoad};
+use crate::program::{CachedProgram, KernelLoad};
 use cudarc::driver::sys::{CUdevice_attribute as Attribute, CUstreamCaptureStatus};
 use cudarc::driver::{CudaContext, CudaStream, CudaView, CudaViewMut, DeviceSlice, SyncOnDrop};
 use gemm_dsl::ir::Elem;
+use gemm_dsl::ir::program::KernelId;
 use gemm_dsl::target::element::Element;
 use replacement::Replacements;
 use scratch::Scratch;
@@ -39,6 +40,8 @@ pub struct Gpu {
     arch: Arch,
     multiprocessors: u32,
     shared_limit: u64,
+    /// CUDA version of the driver.
+    driver: i32,
     cache: Cache,
     replacements: Mutex<Replacements>,
     scratch: Mutex<Scratch>,
@@ -79,6 +82,7 @@ impl Gpu {
             arch: Arch::sm(major * 10 + minor),
             multiprocessors: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
             shared_limit: shared_limit.into(),
+            driver: driver::version()?,
             cache,
             replacements: Mutex::default(),
             scratch: Mutex::default(),
@@ -210,18 +214,19 @@ impl Backend for Gpu {
         workspace.holds_zeros(holds);
     }
 
-    fn ready(&self, kernel: &CachedKernel) -> Result<Option<KernelLoad>> {
-        Ok(kernel.function(|| self.load(kernel))?.1)
+    fn ready(&self, program: &CachedProgram, kernel: KernelId) -> Result<Option<KernelLoad>> {
+        Ok(program.kernel(kernel).function(|| self.load(program, kernel))?.1)
     }
 
     fn launch(
         &self,
-        kernel: &CachedKernel,
+        program: &CachedProgram,
+        kernel: KernelId,
         grid: [u32; 3],
         _: bool,
-        arguments: Vec<KernelArg<'_, GpuAddress, Allocation>>,
+        arguments: &[KernelArg<'_, GpuAddress, Allocation>],
     ) -> Result<Option<Box<StepCounters>>> {
-        self.enqueue(kernel, grid, &arguments).map(|()| None)
+        self.enqueue(program, kernel, grid, arguments).map(|()| None)
     }
 
     fn synchronize(&self) -> Result<()> {

@@ -11,8 +11,9 @@ pub use gemm_sim::{Counters, Quantity, SassCounters, SimError};
 use super::{Area, Areas, Backend};
 use crate::error::{Error, Result};
 use crate::kernel_arg::{Address, KernelArg};
-use crate::program::CachedKernel;
+use crate::program::CachedProgram;
 use gemm_dsl::ir::Elem;
+use gemm_dsl::ir::program::KernelId;
 use gemm_dsl::target::element::Element;
 use gemm_sim::{Buffer, BufferArg, Options};
 use std::fmt;
@@ -158,18 +159,19 @@ impl Backend for Simulator {
 
     fn launch(
         &self,
-        cached: &CachedKernel,
+        program: &CachedProgram,
+        kernel: KernelId,
         grid: [u32; 3],
         is_main: bool,
-        arguments: Vec<KernelArg<'_, Buffer, ()>>,
+        arguments: &[KernelArg<'_, Buffer, ()>],
     ) -> Result<Option<Box<StepCounters>>> {
         let (mut buffers, mut scalars) = (Vec::new(), Vec::new());
         for argument in arguments {
             match argument {
-                KernelArg::Word(bits) => scalars.push(bits.into()),
-                KernelArg::Double(bits) => scalars.push(bits),
+                KernelArg::Word(bits) => scalars.push((*bits).into()),
+                KernelArg::Double(bits) => scalars.push(*bits),
                 KernelArg::Array(buffer) | KernelArg::TensorMap { address: buffer, .. } => {
-                    buffers.push(BufferArg::One(buffer));
+                    buffers.push(BufferArg::One(buffer.clone()));
                 }
                 KernelArg::List { arrays, .. } => buffers.push(BufferArg::List(arrays.to_vec())),
             }
@@ -181,7 +183,7 @@ impl Backend for Simulator {
         options.instructions = *instructions;
         options.compiled = *compiled;
         options.unchecked = *unchecked;
-        let kernel = &cached.kernel;
+        let kernel = program.bodies()?.kernel(kernel);
         let Some(watch) = watch else {
             let profile = gemm_sim::profile(kernel, &buffers, &scalars, &options)?;
             return Ok(Some(Box::new(StepCounters::from_profile(&profile))));

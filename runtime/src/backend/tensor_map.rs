@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use cudarc::driver::DeviceRepr;
 use gemm_dsl::ir::contract::MappedArray;
 use gemm_dsl::ir::{Elem, TensorMap, TensorSwizzle};
+use smallvec::SmallVec;
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
 
@@ -72,6 +73,9 @@ fn data_type(elem: Elem) -> c_int {
     }
 }
 
+/// Numbers of a tensor map, which has two or three dimensions.
+type Few<T> = SmallVec<[T; 3]>;
+
 /// Encodes the tensor map of an array of a launch.
 ///
 /// # Errors
@@ -85,12 +89,12 @@ pub fn encode(
 ) -> Result<EncodedTensorMap> {
     let size = u64::from(elem.size());
     // The driver lists the innermost dimension first and assumes that it is contiguous.
-    let extents: Vec<u64> = mapped.extents.iter().rev().copied().collect();
+    let extents: Few<u64> = mapped.extents.iter().rev().copied().collect();
     let outer = mapped.extents.iter().zip(&mapped.strides).rev().skip(1);
     // The driver rejects a stride of 0, which an extent of 1 may have.
-    let strides: Vec<u64> = outer.map(|(_, by)| (by * size).max(16)).collect();
-    let tile: Vec<u32> = map.tile.iter().rev().copied().collect();
-    let steps = vec![1_u32; tile.len()];
+    let strides: Few<u64> = outer.map(|(_, by)| (by * size).max(16)).collect();
+    let tile: Few<u32> = map.tile.iter().rev().copied().collect();
+    let steps: Few<u32> = tile.iter().map(|_| 1).collect();
     let swizzle = match map.swizzle {
         TensorSwizzle::None => 0,
         TensorSwizzle::Bytes32 => 1,

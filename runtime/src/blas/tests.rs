@@ -175,9 +175,9 @@ fn every_architecture_has_tables_that_it_can_take() {
             {
                 let spec = shipped.spec(row, layout, false, asked).expect("sound");
                 let program = spec.plan().and_then(|plan| plan.program()).expect("sound");
-                for kernel in &program.kernels {
+                for kernel in program.kernels() {
                     let contract = kernel.contract();
-                    let needed = (contract.min_arch(), contract.shared_bytes());
+                    let needed = (contract.min_arch, contract.shared_bytes);
                     assert!(
                         needed.0 <= limit.0 && needed.1 <= limit.1,
                         "{arch:?}: {spec}: {needed:?}"
@@ -399,7 +399,7 @@ fn split_specs_are_warmed_up() {
     assert_eq!(line, choice.line);
     let own = device.programs().get::<SgemmSpec>(&choice.line).expect("sound");
     assert!(!std::sync::Arc::ptr_eq(&made, &own), "it takes the splits of B");
-    assert_eq!(made.program.inputs.len(), own.program.inputs.len() + 1);
+    assert_eq!(made.program().inputs.len(), own.program().inputs.len() + 1);
 }
 
 /// For a column-major C, the rule is chosen for the transposed GEMM.

@@ -40,9 +40,15 @@ pub(super) struct Nvrtc {
     _libraries: Vec<Library>,
 }
 
+static FOUND: OnceLock<Result<Nvrtc, Vec<String>>> = OnceLock::new();
+
+/// NVRTC of this process, if something has loaded it.
+pub(super) fn loaded() -> Option<&'static Nvrtc> {
+    FOUND.get()?.as_ref().ok()
+}
+
 /// NVRTC of this process, loaded by the first call.
 pub(super) fn get() -> Result<&'static Nvrtc> {
-    static FOUND: OnceLock<Result<Nvrtc, Vec<String>>> = OnceLock::new();
     let found = FOUND.get_or_init(|| Places::from_env(&NVRTC).find(Nvrtc::load));
     found.as_ref().map_err(|searched| Error::NvrtcMissing { searched: searched.clone() })
 }

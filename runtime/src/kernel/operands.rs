@@ -16,6 +16,7 @@ use crate::shape::Shape;
 use crate::view::MatrixOf;
 use gemm_dsl::ir::Operand;
 use gemm_dsl::spec::{Along, ArgSlot, EpilogueArg, SgemmSpec};
+use smallvec::SmallVec;
 
 /// Kind of an operand with one element for each column of C, such as `bias[n]`. A call passes a
 /// reference to a [`Vector`](crate::bounds::Vector) of at least n elements.
@@ -184,8 +185,8 @@ pub enum OperandValue<'a> {
 /// Values of the operands: arrays and scalars, each in the order of the kernel's operands.
 #[derive(Default)]
 pub struct GivenOperands<'a> {
-    pub(super) arrays: Vec<(Shared<'a, f32>, Option<Shape>)>,
-    pub(super) numbers: Vec<f32>,
+    pub(super) arrays: SmallVec<[(Shared<'a, f32>, Option<Shape>); 2]>,
+    pub(super) numbers: SmallVec<[f32; 4]>,
 }
 
 impl<'a> GivenOperands<'a> {

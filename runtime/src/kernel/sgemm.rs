@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::error::Result;
 use crate::matrix::Matrix;
 use crate::operand::{Input, Output};
+use crate::program::CachedProgram;
 use crate::report::LaunchReport;
 use crate::view::{AsMatrix, AsMatrixMut, MatrixRef};
 use bind::{NamedExtent, check_exact, elements};
@@ -21,6 +22,7 @@ use gemm_dsl::ir::Operand;
 use gemm_dsl::spec::{Factor, SgemmSpec};
 use gemm_dsl::tables::{KernelTable, SgemmProblem, SgemmShape};
 use launch::multiply;
+use std::sync::Arc;
 
 impl<E> Sgemm<E> {
     /// Builds the kernel of a spec. It equals the kernel that the macro builds from the same spec.
@@ -44,17 +46,7 @@ impl<E> Sgemm<E> {
     where
         E: Operands,
     {
-        Call::new(Callee::Kernel(&self.line), device, E::Unset::default())
-    }
-
-    /// Call with all of its operands, for code that is generic over their kinds.
-    #[doc(hidden)]
-    pub fn call_with<'a, O: OperandsFor<E>>(
-        &'a self,
-        device: &'a Device,
-        given: O,
-    ) -> Call<'a, SgemmSpec, E, O> {
-        Call::new(Callee::Kernel(&self.line), device, given)
+        Call::new(Callee::Kernel(&self.source), device, E::Unset::default())
     }
 
     /// Multiplies host matrices: uploads, launches and downloads. For kernels without operands.
@@ -133,7 +125,7 @@ impl<E> Sgemm<E> {
         C: Output<Element = f32> + ?Sized,
         (): OperandsFor<E>,
     {
-        let what = Callee::Kernel(&self.line);
+        let what = Callee::Kernel(&self.source);
         multiply::<E, _, _, _>(what, device, matrices(a, b, c), size, &())
     }
 }
@@ -265,6 +257,15 @@ impl<E, O> Call<'_, SgemmSpec, E, O> {
         let matrices = GemmMatrices { splits, ..matrices(&a, &b, &mut c) };
         multiply(self.what, self.device, matrices, size, &self.given)
     }
+}
+
+/// Call of a program that the device holds, with all of its operands, of any kinds.
+pub fn call_program<'a, E, O: OperandsFor<E>>(
+    program: &'a Arc<CachedProgram>,
+    device: &'a Device,
+    given: O,
+) -> Call<'a, SgemmSpec, E, O> {
+    Call::new(Callee::Program(program), device, given)
 }
 
 /// Matrices of a GEMM, named as in BLAS, with their prepared splits.

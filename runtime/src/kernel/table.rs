@@ -5,11 +5,11 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::program::CachedProgram;
 use crate::warm_up::warm_up;
-use gemm_dsl::Plan;
-use gemm_dsl::SpecErrors;
+use gemm_dsl::artifact::Interface;
+use gemm_dsl::ir::List;
 use gemm_dsl::spec::{EpilogueArg, ReduceSpec, SgemmSpec};
 use gemm_dsl::tables::{KernelTable, OutOfRange, Rule, TableFamily};
-use std::borrow::Cow;
+use gemm_dsl::{Plan, SpecErrors};
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
@@ -77,7 +77,7 @@ pub struct ParsedTable<S: TableFamily> {
     /// Line of each rule for each layout, printed by the first launch that needs it.
     lines: Box<[OnceLock<String>]>,
     /// Operands of every rule besides the matrices of a GEMM.
-    pub(super) operands: Vec<EpilogueArg>,
+    pub(super) operands: List<EpilogueArg>,
 }
 
 /// Slot in which a macro call stores its parsed table.
@@ -106,7 +106,10 @@ impl<S: TableFamily> ParsedTable<S> {
 impl<S: TableFamily> ParsedTable<S> {
     fn new(table: KernelTable<S>) -> Self {
         let lines = (0..table.rules().len() * S::LAYOUTS).map(|_| OnceLock::new()).collect();
-        let operands = table.rules().first().map(|row| row.spec.operands()).unwrap_or_default();
+        let operands = match table.rules().first().map(|row| row.spec.interface()) {
+            Some(Interface::Gemm { operands }) => operands,
+            Some(Interface::Reduction { .. }) | None => List::EMPTY,
+        };
         Self { text: table.to_string(), table, lines, operands }
     }
 
@@ -198,8 +201,8 @@ impl<S: TableFamily, E> Table<S, E> {
 
     /// Kernel for a problem.
     pub(super) fn kernel_for(&self, problem: &S::Problem) -> Result<Kernel<S, E>> {
-        let line = self.read().line_for(problem)?.to_owned();
-        Ok(Kernel { line: Cow::Owned(line), of: PhantomData })
+        let plan: S::Plan = self.read().line_for(problem)?.parse()?;
+        Kernel::planned(&plan)
     }
 }
 

@@ -62,8 +62,8 @@ fn launch_on<const N: usize>(
     output: BoundArray,
     extents: &[u64],
 ) -> Result<LaunchReport> {
-    let extents = program.program.extents.iter().copied().zip(extents.iter().copied());
-    let values = program.program.bind(&extents.collect::<Vec<_>>(), &[])?;
+    let extents = program.program().extents.iter().copied().zip(extents.iter().copied());
+    let values = program.program().bind(&extents.collect::<Vec<_>>(), &[])?;
     let inputs = inputs.into_iter().enumerate().map(|(n, array)| (Operand::Input(n), array));
     let arrays: Vec<_> = inputs.chain([(Operand::Output(0), output)]).collect();
     launch(on(device), program, &values, &arrays)
@@ -146,7 +146,7 @@ fn what_the_last_kernel_lacks_is_the_error() {
         let mut program = at_least(8);
         let last = program.kernel(at_least(4).kernels.remove(0));
         let Step::Launch(launch) = &mut program.steps[0] else { panic!("one launch") };
-        launch.choose.push(last);
+        launch.choose.to_mut().push(last);
         let program = VerifiedProgram::new(program).expect("a sound program");
         run(&device, program, vector(&input, 0), m)
     };
@@ -288,7 +288,7 @@ fn too_little_memory_between_passes_is_noticed() {
     let device = Device::simulator();
     let input = device.upload(&[1.0; 60]).expect("room");
     let mut program = fold(&[Variant::Only]).into_inner();
-    program.temps[0].dims = vec![14u64.into()];
+    program.temps[0].dims = vec![14u64.into()].into();
     let program = VerifiedProgram::new(program).expect("sound as far as one can see");
     let (subject, need, found) = unmet(run(&device, program, vector(&input, 0), 60));
     assert!(matches!(subject, Subject::Array { name, .. } if name == "partials"));

@@ -41,6 +41,7 @@ fn main() -> ExitCode {
         trial("the_disk_cache_makes_a_warm_start", start::warm_start),
         trial("what_is_warm_is_not_compiled_by_a_launch", start::ahead),
         trial("a_replaced_text_is_launched", start::replaced),
+        trial("the_text_of_a_constant_is_launched", start::constant),
     ];
     let mut arguments = Arguments::from_args();
     // One at a time: some tests fill the memory.

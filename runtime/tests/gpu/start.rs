@@ -1,11 +1,13 @@
-//! First launches in separate processes, which use the disk cache. The example `launch_overhead`
-//! measures their cost.
+//! First launches in separate processes, which use the disk cache instead of the compiler. The
+//! example `launch_overhead` measures their cost.
 
 use super::{Outcome, ensure};
+use gemm_dsl::artifact::Artifact;
+use gemm_runtime::__private::KernelSlot;
 use gemm_runtime::internal::{DeviceBackend, Replacement};
 use gemm_runtime::{
     Device, Error, LaunchReport, MatrixMut, MatrixRef, ReduceKernel, ReduceSpec, SgemmKernel,
-    SgemmShape, sgemm, sgemm_table, spec::GemmLayout, warm,
+    SgemmShape, sgemm, sgemm_kernel, sgemm_table, spec::GemmLayout, warm,
 };
 use std::fs::{self, File};
 use std::path::Path;
@@ -26,6 +28,7 @@ pub(super) fn child() -> Option<ExitCode> {
             let took = [launched.compiled(), launched.loaded_from_disk()];
             println!("{what}: {:?}", took.map(|took| took.is_some_and(|took| !took.is_zero())));
         }
+        println!("NVRTC: {}", has_nvrtc());
         Ok(gpu.download(&output)?[0])
     };
     Some(match launch() {
@@ -37,6 +40,11 @@ pub(super) fn child() -> Option<ExitCode> {
     })
 }
 
+/// Returns true if the process has loaded NVRTC.
+fn has_nvrtc() -> bool {
+    fs::read_to_string("/proc/self/maps").is_ok_and(|maps| maps.contains("nvrtc"))
+}
+
 pub(super) fn warm_start() -> Outcome {
     let cache = tempfile::tempdir()?;
     let launch = |first: [bool; 2]| -> Outcome {
@@ -46,7 +54,8 @@ pub(super) fn warm_start() -> Outcome {
             .output()?;
         ensure(child.status.success(), || format!("{child:?}"))?;
         let told = String::from_utf8_lossy(&child.stdout).into_owned();
-        let expected = format!("first: {first:?}\nsecond: [false, false]\n");
+        let [compiles, _] = first;
+        let expected = format!("first: {first:?}\nsecond: [false, false]\nNVRTC: {compiles}\n");
         ensure(told == expected, || format!("compiled and loaded: {told}, not {expected}"))
     };
     let (compiles, loads) = ([true, false], [false, true]);
@@ -102,7 +111,7 @@ pub(super) fn ahead() -> Outcome {
 pub(super) fn replaced() -> Outcome {
     let (gpu, other) = (Device::cuda(0)?, Device::cuda(0)?);
     let kernel = SgemmKernel::new("block: 16x16".parse()?)?;
-    let source = kernel.source();
+    let source = kernel.source().to_owned();
     let negative = source.replace("= acc;", "= -acc;").replace("sgemm_naive_16x16(", "negative(");
     ensure(!negative.contains("sgemm_naive"), || negative.clone())?;
     let DeviceBackend::Gpu(backend) = gpu.backend() else { return Err("not a GPU".into()) };
@@ -113,6 +122,23 @@ pub(super) fn replaced() -> Outcome {
     let [replaced, own] = got;
     let got = (replaced?, own?);
     ensure(got == (vec![-6.0], vec![6.0]), || format!("{got:?}"))
+}
+
+/// A launch of a macro's kernel compiles the text of the constant and does not read the spec: with
+/// another text and a line that is no spec, it launches the other text.
+pub(super) fn constant() -> Outcome {
+    const GEMM: SgemmKernel = sgemm_kernel!(block: 16x16);
+    let text = GEMM.source().replace("= acc;", "= -acc;");
+    ensure(text != GEMM.source(), || text.clone())?;
+    let sources = [text.into()].into_iter().collect();
+    let artifact = Artifact { line: "no spec".into(), sources, ..GEMM.artifact().clone() };
+    let kernel = SgemmKernel::__from_macro(Box::leak(Box::new(artifact)), || {
+        static SLOT: KernelSlot = KernelSlot::new();
+        &SLOT
+    });
+    let gpu = Device::cuda(0)?;
+    let got = kernel.run(&gpu, &[2.0], &[3.0], (1, 1, 1))?;
+    ensure(got == [-6.0], || format!("{got:?}"))
 }
 
 /// Sets the modification time of a file to the epoch.

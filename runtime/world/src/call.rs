@@ -247,15 +247,15 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
             let product =
                 ShardedProduct { schedule: &schedule, transposition: known.transposition, a, b, c };
             follow(rank, &collective, product, &mut parts, is_ready)?;
-            let lines = parts.kernels.lines();
+            let programs = parts.kernels.programs();
             rank.splits = parts.kernels.into_splits();
-            Ok((parts.launches, lines))
+            Ok((parts.launches, programs))
         };
         let made = work();
-        let (launches, lines) = collective.telling(made)?;
+        let (launches, programs) = collective.telling(made)?;
         let line = known.line.clone();
         known.is_loaded = true;
-        known.kernels = lines.or(known.kernels);
+        known.kernels = programs.or(known.kernels);
         rank.products.keep(known);
         Ok(ShardedLaunch { line, schedule, chosen, estimate, launches })
     }

@@ -64,7 +64,7 @@ pub enum WorldError {
         reason: String,
     },
     /// Another rank failed, ended, or did not answer in time.
-    #[error("rank {rank} was lost while this one was {doing}: {why}")]
+    #[error("rank {rank} was lost while this rank was {doing}: {why}")]
     RankLost {
         /// Number of the lost rank.
         rank: usize,

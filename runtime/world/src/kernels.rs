@@ -9,10 +9,12 @@ use gemm_dsl::spec::{Along, EpilogueArg, SgemmSpec};
 use gemm_runtime::bounds::{Operands, OperandsFor};
 use gemm_runtime::internal::operand::Input;
 use gemm_runtime::internal::{
-    GivenOperands, PendingSplit, SplitBuffers, arrays, load, operands as sealed, with_splits,
+    CachedProgram, GivenOperands, PendingSplit, SplitBuffers, arrays, call_program, load,
+    operands as sealed, with_splits,
 };
-use gemm_runtime::{Device, LaunchReport, MatrixRef, Sgemm, SplitMatrix};
+use gemm_runtime::{Device, LaunchReport, MatrixRef, SplitMatrix};
 use std::borrow::Cow;
+use std::marker::PhantomData;
 use std::mem;
 use std::sync::Arc;
 
@@ -21,8 +23,8 @@ pub(crate) struct Kernels<'k, E> {
     device: Device,
     collective: &'k CollectiveContext,
     spec: Cow<'k, SgemmSpec>,
-    /// Specs of the two kernels, if an earlier call compiled them.
-    made: Option<&'k [String; 2]>,
+    /// The two programs, if an earlier call compiled them.
+    made: Option<&'k [Arc<CachedProgram>; 2]>,
     /// True for kernels of tables, which are compiled for any matrix strides.
     is_from_table: bool,
     /// Sources of the splits: this rank's shards of A, transposed, and of B. `None` once the ranks
@@ -30,9 +32,10 @@ pub(crate) struct Kernels<'k, E> {
     own: Option<[SplitSource<'k>; 2]>,
     /// Splits of the shards of A and B, if tensor cores multiply them.
     splits: [Option<SplitMatrix<'k>>; 2],
-    /// Kernels for packed and for padded parts. `None` until it is known whether the splits
+    /// Programs for packed and for padded parts. `None` until it is known whether the splits
     /// represent all values.
-    kernels: Option<[Sgemm<E>; 2]>,
+    kernels: Option<[Arc<CachedProgram>; 2]>,
+    operands: PhantomData<fn() -> E>,
     /// True if the kernels are those of the f32 fallback, because the splits cannot represent some
     /// value.
     are_others: bool,
@@ -72,6 +75,7 @@ impl<'k, E: Operands> Kernels<'k, E> {
             own: None,
             splits: [None, None],
             kernels: None,
+            operands: PhantomData,
             are_others: false,
             c: [c.block().rows.len(), c.block().cols.len()],
         };
@@ -137,8 +141,8 @@ impl<'k, E: Operands> Kernels<'k, E> {
     /// the bits of such a kernel depend on padding, every part uses the padded kernel, so that the
     /// bits do not depend on the number of ranks.
     fn make(&mut self) -> Result<()> {
-        if let Some(lines) = self.made {
-            self.kernels = Some(lines.each_ref().map(|line| Sgemm::kept_before(line)));
+        if let Some(programs) = self.made {
+            self.kernels = Some(programs.clone());
             return Ok(());
         }
         let alike = sums_alike(&self.spec);
@@ -150,18 +154,14 @@ impl<'k, E: Operands> Kernels<'k, E> {
                 (false, _) => spec,
             }
         };
-        self.kernels = Some([
-            Sgemm::kept(&made(false), &self.device)?,
-            Sgemm::kept(&made(true), &self.device)?,
-        ]);
+        let program = |padded| self.device.programs().get::<SgemmSpec>(&made(padded).to_string());
+        self.kernels = Some([program(false)?, program(true)?]);
         Ok(())
     }
 
-    /// Returns the specs of the kernels for reuse by the next equal GEMM, or `None` for the f32
-    /// fallback.
-    pub(crate) fn lines(&self) -> Option<[String; 2]> {
-        let kernels = self.kernels.as_ref().filter(|_| !self.are_others)?;
-        Some(kernels.each_ref().map(|kernel| kernel.spec_line().to_owned()))
+    /// Returns the programs for reuse by the next equal GEMM, or `None` for the f32 fallback.
+    pub(crate) fn programs(&self) -> Option<[Arc<CachedProgram>; 2]> {
+        self.kernels.clone().filter(|_| !self.are_others)
     }
 
     /// Returns true if the kernels are those of the f32 fallback, which were not loaded before the
@@ -183,7 +183,7 @@ impl<'k, E: Operands> Kernels<'k, E> {
         let programs = self.device.programs();
         let mut used = Vec::new();
         if let Some(kernels) = &self.kernels {
-            let program = kernels[usize::from(part.is_padded())].prepare(&self.device)?;
+            let program = Arc::clone(&kernels[usize::from(part.is_padded())]);
             let (of_a, of_b) = self.splits_of(part.is_own);
             let of_a = of_a.as_ref().and_then(|a| a.splits(Factor::A));
             let splits = [of_a, of_b.and_then(|b| b.splits(Factor::B))];
@@ -229,7 +229,8 @@ impl<'k, E: Operands> Kernels<'k, E> {
         };
         let kernel = if is_padded { pitched } else { packed };
         let (of_a, of_b) = self.splits_of(is_own);
-        let call = kernel.call_with(&self.device, OperandSlice { given, of_c, c: self.c });
+        let given = OperandSlice { given, of_c, c: self.c };
+        let call = call_program::<E, _>(kernel, &self.device, given);
         let launched = match (of_a, of_b) {
             (None, None) => call.launch(&a, &b, &mut c),
             (Some(a), None) => call.launch(&a, &b, &mut c),

@@ -9,6 +9,7 @@ use crate::staging::StagingBuffers;
 use crate::transposition::Transposition;
 use crate::{Error, Result};
 use gemm_dsl::spec::{GemmLayout, Lanes, SgemmSpec};
+use gemm_runtime::internal::CachedProgram;
 use std::fmt;
 use std::sync::Arc;
 
@@ -57,8 +58,8 @@ pub(crate) struct CachedGemm {
     memory: Option<u64>,
     /// Selection, once all ranks have agreed.
     pub(crate) picked: Option<Selection>,
-    /// Specs of the compiled kernels for packed and for padded parts.
-    pub(crate) kernels: Option<[String; 2]>,
+    /// Programs for packed and for padded parts, compiled by an earlier call.
+    pub(crate) kernels: Option<[Arc<CachedProgram>; 2]>,
     /// True if this rank has loaded everything it launches for the GEMM.
     pub(crate) is_loaded: bool,
 }

@@ -13,13 +13,8 @@ use crate::transport::{
 use crate::transposition::Transposition;
 use crate::{Error, Result};
 use gemm_dsl::spec::{Arith, SgemmSpec, SplitK};
-use gemm_runtime::Buffer;
-use gemm_runtime::internal::Backend;
-use gemm_runtime::internal::On;
-use gemm_runtime::internal::load;
-use gemm_runtime::internal::{Area, Areas, DeviceBackend};
-use gemm_runtime::{MatrixMut, MatrixRef};
-use gemm_runtime::{ReduceKernel, SgemmKernel};
+use gemm_runtime::internal::{Area, Areas, Backend, DeviceBackend, On, call_program, load};
+use gemm_runtime::{Buffer, MatrixMut, MatrixRef, ReduceKernel};
 use std::ops::Range;
 
 /// Reduction that adds the partial sums in the order of K.
@@ -309,10 +304,12 @@ impl Sums<'_> {
         let is_padded = of_a.shape().is_padded() || of_b.shape().is_padded();
         let spec = spec.clone().split_k(SplitK::Ranges(1));
         let spec = if is_padded { spec.pitched(true) } else { spec };
-        let kernel = SgemmKernel::kept(&spec, rank.device())?;
+        let device = rank.device();
+        let program = device.programs().get::<SgemmSpec>(&spec.to_string())?;
         let nth = range - self.mine.start;
         let mut to = to.slice_mut(nth * m * n..(nth + 1) * m * n)?;
-        kernel.call(rank.device()).launch(&of_a, &of_b, &mut MatrixMut::new(&mut to, m, n)?)?;
+        let to = &mut MatrixMut::new(&mut to, m, n)?;
+        call_program::<(), _>(&program, device, ()).launch(&of_a, &of_b, to)?;
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use gemm_oracle::fold::Number;
 use gemm_oracle::random::Random;
 use gemm_runtime::Device;
 use gemm_tests::fold::device::OnDevice;
-use gemm_tests::fold::lying::Lying;
+use gemm_tests::fold::placement::Placement;
 use gemm_tests::fold::sample::{cases, has_bits_of_both, in_both_forms};
 use gemm_tests::fold::simulate::{Machine, Ran, run};
 use gemm_tests::fold::{Case, Shape};
@@ -33,17 +33,17 @@ pub fn trials() -> Vec<Trial> {
 /// forms.
 fn like_the_simulator(gpu: &Device, op: Op, over: Over) -> Result<(), Failed> {
     let simulator = Device::simulator();
-    for (case, lying) in cases(op, over, CASES) {
-        let ran = run(&OnDevice(gpu), &case, &lying)?;
-        let simulated = run(&OnDevice(&simulator), &case, &lying)?;
+    for (case, placement) in cases(op, over, CASES) {
+        let ran = run(&OnDevice(gpu), &case, &placement)?;
+        let simulated = run(&OnDevice(&simulator), &case, &placement)?;
         if ran.variants != simulated.variants {
             let what = (&ran.variants, &simulated.variants);
             return Err(format!("`{}` ran as {what:?}", case.spec).into());
         }
         same(&case, ("on the GPU", &ran), ("on the simulator", &simulated))?;
         if let Some([passes, once]) = in_both_forms(&case) {
-            let by_passes = run(&OnDevice(gpu), &passes, &lying)?;
-            let at_once = run(&OnDevice(gpu), &once, &lying)?;
+            let by_passes = run(&OnDevice(gpu), &passes, &placement)?;
+            let at_once = run(&OnDevice(gpu), &once, &placement)?;
             same(&once, ("", &at_once), ("by passes", &by_passes))?;
             if has_bits_of_both(&case) {
                 same(&case, ("as it is", &ran), ("by passes", &by_passes))?;
@@ -114,12 +114,12 @@ fn forms(gpu: &Device, op: Op) -> Result<(), Failed> {
         ];
         for (spec, shape) in shapes {
             let mut random = Random::new((nth * 100 + n) as u64);
-            let lying = Lying::random(&mut random);
+            let placement = Placement::random(&mut random);
             let passes = Case::new(&spec, shape.clone(), random.bits());
             let mut once = passes.clone();
             once.spec.launch = Some(LaunchForm::Once);
-            let by_passes = run(&OnDevice(gpu), &passes, &lying)?;
-            let at_once = run(&OnDevice(gpu), &once, &lying)?;
+            let by_passes = run(&OnDevice(gpu), &passes, &placement)?;
+            let at_once = run(&OnDevice(gpu), &once, &placement)?;
             same(&once, ("", &at_once), ("by passes", &by_passes))?;
             let launches = (by_passes.variants.len(), at_once.variants.len());
             if launches != (2, 1) {
@@ -162,11 +162,11 @@ fn tickets_begin_at_zero() -> Result<(), Failed> {
     let mut all = Vec::new();
     for (n, (line, shape)) in LINES.into_iter().enumerate() {
         let case = Case::new(&line.parse()?, shape, n as u64);
-        let expected = run(&OnDevice(&Device::simulator()), &case, &Lying::PACKED)?;
+        let expected = run(&OnDevice(&Device::simulator()), &case, &Placement::PACKED)?;
         all.push((case, expected));
     }
     let again = |machine: &dyn Machine, (case, expected): &(Case, Ran)| -> Result<(), Failed> {
-        let mut images = case.images(&Lying::PACKED);
+        let mut images = case.images(&Placement::PACKED);
         let variants = machine.launch(case, &mut images)?;
         let ran = Ran { results: images.results()?, variants };
         same(case, ("on the GPU", &ran), ("on the simulator", expected))

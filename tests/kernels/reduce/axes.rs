@@ -4,7 +4,7 @@ use crate::reduce::each::{each, right, same};
 use gemm_dsl::ir::Variant;
 use gemm_dsl::spec::{AccType, DataType, IndexType, LaunchForm, Op, Over, ReduceSpec};
 use gemm_oracle::random::Random;
-use gemm_tests::fold::lying::Lying;
+use gemm_tests::fold::placement::Placement;
 use gemm_tests::fold::simulate::{Simulator, run};
 use gemm_tests::fold::{Case, Shape};
 use libtest_mimic::Trial;
@@ -58,7 +58,7 @@ fn rows_are_right_whoever_folds_them() {
                 run(
                     &machine,
                     &Case::new(&spec, shape, random.bits()),
-                    &Lying::random(&mut random),
+                    &Placement::random(&mut random),
                 )?;
             }
         }
@@ -80,7 +80,7 @@ fn columns_are_right_however_many_threads_fold_one() {
                 run(
                     &machine,
                     &Case::new(&spec, shape, random.bits()),
-                    &Lying::random(&mut random),
+                    &Placement::random(&mut random),
                 )?;
             }
         }
@@ -98,7 +98,11 @@ fn segments_are_right_and_empty_ones_too() {
         let machine = Simulator::default();
         for (count, most) in [(0, 1), (1, 1), (1, 300), (50, 40), (70, 2), (9, 700)] {
             let shape = segments(count, most, &mut random);
-            run(&machine, &Case::new(&spec, shape, random.bits()), &Lying::random(&mut random))?;
+            run(
+                &machine,
+                &Case::new(&spec, shape, random.bits()),
+                &Placement::random(&mut random),
+            )?;
         }
         Ok(())
     });
@@ -120,9 +124,9 @@ fn launch_forms_give_the_same_bits() {
                     continue;
                 };
                 let shape = Shape::Tensor { outer: outer.min(3), len, inner: inner.min(9) };
-                let (seed, lying) = (random.bits(), Lying::random(&mut random));
-                let ran = run(&passes, &Case::new(&spec, shape.clone(), seed), &lying)?;
-                let other = run(&once, &Case::new(&in_one, shape, seed), &lying)?;
+                let (seed, placement) = (random.bits(), Placement::random(&mut random));
+                let ran = run(&passes, &Case::new(&spec, shape.clone(), seed), &placement)?;
+                let other = run(&once, &Case::new(&in_one, shape, seed), &placement)?;
                 same(format!("`{in_one}` of {len}"), ran.results, other.results)?;
             }
         }
@@ -141,7 +145,7 @@ fn the_only_warp_of_a_block_is_the_block() {
             let line = format!("over: rows, block: 32, {group}items: 2, {more}");
             let spec: ReduceSpec = line.parse().unwrap_or_else(|faults| panic!("{line}: {faults}"));
             let shape = Shape::Tensor { outer: 5, len: 331, inner: 1 };
-            right(&machine, &Case::new(&spec, shape, n as u64), &Lying::PACKED).results
+            right(&machine, &Case::new(&spec, shape, n as u64), &Placement::PACKED).results
         });
         assert_eq!(said, unsaid, "{more}");
     }
@@ -161,9 +165,10 @@ fn rows_of_vectors_are_as_rows_of_elements() {
             let shape = Shape::Tensor { outer: 5, len, inner: 1 };
             let case = Case::new(&spec, shape, random.bits());
             let padding = if spec.pitched { [16, 0] } else { [0, 0] };
-            let aligned = Lying::padded(padding);
+            let aligned = Placement::padded(padding);
             let vectors = run(&machine, &case, &aligned)?;
-            let elements = run(&machine, &case, &Lying { offset: 1, ..Lying::padded([3, 0]) })?;
+            let elements =
+                run(&machine, &case, &Placement { offset: 1, ..Placement::padded([3, 0]) })?;
             same(format!("`{spec}` of {len}"), vectors.results, elements.results)?;
             same(format!("`{spec}` of {len}"), vectors.variants, vec![Variant::Vector])?;
             same(format!("`{spec}` of {len}"), elements.variants, vec![Variant::Scalar])?;
@@ -171,7 +176,7 @@ fn rows_of_vectors_are_as_rows_of_elements() {
         // The lengths of the rows are not multiples of the vector length.
         for len in [1, 7, 33, 251] {
             let case = Case::new(&spec, Shape::Tensor { outer: 4, len, inner: 1 }, random.bits());
-            let ran = run(&machine, &case, &Lying::PACKED)?;
+            let ran = run(&machine, &case, &Placement::PACKED)?;
             same(format!("`{spec}` of {len}"), ran.variants, vec![Variant::Scalar])?;
         }
         Ok(())
@@ -203,16 +208,16 @@ fn columns_of_vectors_are_as_columns_of_elements() {
                     };
                     let case = Case::new(&spec, shape, random.bits());
                     let padding = if spec.pitched { [16, 32] } else { [0, 0] };
-                    let aligned = Lying::padded(padding);
+                    let aligned = Placement::padded(padding);
                     let vectors = run(&machine, &case, &aligned)?;
                     same(format!("`{spec}` of {len}"), vectors.variants[0], Variant::Vector)?;
                     // The first array is aligned to 16 bytes. The later arrays, which are the
                     // results, are not.
-                    let ran = run(&machine, &case, &Lying { shift: 1, ..aligned })?;
+                    let ran = run(&machine, &case, &Placement { shift: 1, ..aligned })?;
                     let variant = if stores { Variant::Scalar } else { Variant::Vector };
                     same(format!("`{spec}` of {len}"), ran.variants[0], variant)?;
                     same(format!("`{spec}` of {len}"), &vectors.results, &ran.results)?;
-                    let ran = run(&machine, &case, &Lying { offset: 1, ..aligned })?;
+                    let ran = run(&machine, &case, &Placement { offset: 1, ..aligned })?;
                     same(format!("`{spec}` of {len}"), ran.variants[0], Variant::Scalar)?;
                     same(format!("`{spec}` of {len}"), &vectors.results, &ran.results)?;
                 }
@@ -235,14 +240,14 @@ fn a_row_has_the_bits_of_an_array() {
         let (by_row, whole) = (Simulator::default(), Simulator::default());
         for len in [1, 64, 130, 900] {
             let case = Case::new(&rows, Shape::Tensor { outer: 3, len, inner: 1 }, random.bits());
-            let results = run(&by_row, &case, &Lying::PACKED)?.results;
+            let results = run(&by_row, &case, &Placement::PACKED)?.results;
             for row in 0..3 {
                 let shape = Shape::Tensor { outer: 1, len, inner: 1 };
                 let mut alone = Case::new(&array, shape, 0);
                 for (own, all) in alone.inputs.iter_mut().zip(&case.inputs) {
                     own.copy_from_slice(&all[row * len..][..len]);
                 }
-                let own = run(&whole, &alone, &Lying::PACKED)?.results;
+                let own = run(&whole, &alone, &Placement::PACKED)?.results;
                 for (all, own) in results.iter().zip(&own) {
                     same(format!("`{array}` of row {row} of {len}"), all[row], own[0])?;
                 }
@@ -275,7 +280,7 @@ fn single_elements_are_right_whatever_they_are() {
                     let nth = if over == Over::Columns { n } else { n / len };
                     *bits = Number::Float(values[nth % 8]).bits(element.elem());
                 }
-                run(&machine, &case, &Lying::PACKED)?;
+                run(&machine, &case, &Placement::PACKED)?;
             }
         }
         Ok(())
@@ -303,7 +308,7 @@ fn the_first_of_equal_values_wins_anywhere() {
                     for at in [0, len / 2, len - 1] {
                         case.inputs[0].fill(worst);
                         case.inputs[0][at..].fill(best);
-                        let ran = right(&machine, &case, &Lying::PACKED);
+                        let ran = right(&machine, &case, &Placement::PACKED);
                         if best != worst {
                             assert_eq!(ran.results, [[at as u64]], "`{spec}` of {value}");
                         }

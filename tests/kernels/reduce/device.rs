@@ -4,7 +4,7 @@ use crate::reduce::each::same;
 use gemm_dsl::spec::{DataType, LaunchForm, Op, Over, ReduceSpec};
 use gemm_runtime::Device;
 use gemm_tests::fold::device::OnDevice;
-use gemm_tests::fold::lying::Lying;
+use gemm_tests::fold::placement::Placement;
 use gemm_tests::fold::sample::cases;
 use gemm_tests::fold::simulate::{Simulator, run};
 use gemm_tests::fold::{Case, Shape};
@@ -19,9 +19,9 @@ fn pairs() -> Vec<(Op, Over)> {
 fn a_device_gives_what_the_program_gives() {
     let each = |(op, over): (Op, Over)| {
         let (device, direct) = (Device::simulator(), Simulator::default());
-        cases(op, over, 3).iter().try_for_each(|(case, lying)| {
-            let on_device = run(&OnDevice(&device), case, lying)?;
-            let expected = run(&direct, case, lying)?;
+        cases(op, over, 3).iter().try_for_each(|(case, placement)| {
+            let on_device = run(&OnDevice(&device), case, placement)?;
+            let expected = run(&direct, case, placement)?;
             same(format!("`{}` {:?}", case.spec, case.shape), &on_device, &expected).or_else(
                 |wrong| {
                     // If there are no results, nothing is launched.
@@ -37,11 +37,11 @@ fn a_device_gives_what_the_program_gives() {
 
 /// Samples for tests on a GPU cover every key and every kind of shape.
 fn samples_have_every_key_and_kind_of_shape() {
-    let all: Vec<(Case, Lying)> =
+    let all: Vec<(Case, Placement)> =
         pairs().into_par_iter().flat_map(|(op, over)| cases(op, over, 6)).collect();
     assert_eq!(all.len(), 300);
-    let count = |is: &dyn Fn(&Case, &Lying) -> bool| {
-        all.iter().filter(|(case, lying)| is(case, lying)).count()
+    let count = |is: &dyn Fn(&Case, &Placement) -> bool| {
+        all.iter().filter(|(case, placement)| is(case, placement)).count()
     };
     for ty in DataType::ALL {
         assert!(count(&|case, _| case.spec.element == *ty) >= 10, "{ty}");
@@ -72,8 +72,8 @@ fn samples_have_every_key_and_kind_of_shape() {
         let found = count(&|case, _| lens(case).contains(&len));
         assert!(found >= least, "{found} of {len} elements");
     }
-    assert!(count(&|_, lying| lying.offset % 16 != 0) > 50);
-    assert!(count(&|_, lying| lying.offset.is_multiple_of(16)) > 50);
+    assert!(count(&|_, placement| placement.offset % 16 != 0) > 50);
+    assert!(count(&|_, placement| placement.offset.is_multiple_of(16)) > 50);
 }
 
 pub fn trials() -> Vec<Trial> {

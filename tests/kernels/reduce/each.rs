@@ -2,7 +2,7 @@
 
 use gemm_dsl::spec::{DataType, Op};
 use gemm_tests::fold::Case;
-use gemm_tests::fold::lying::Lying;
+use gemm_tests::fold::placement::Placement;
 use gemm_tests::fold::simulate::{Ran, Simulator, run};
 use rayon::prelude::*;
 use std::fmt::{Debug, Display};
@@ -35,6 +35,6 @@ pub fn same<T: PartialEq + Debug>(what: impl Display, a: T, b: T) -> Result<(), 
 }
 
 /// Runs a case that must succeed.
-pub fn right(machine: &Simulator, case: &Case, lying: &Lying) -> Ran {
-    run(machine, case, lying).unwrap_or_else(|wrong| panic!("{wrong}"))
+pub fn right(machine: &Simulator, case: &Case, placement: &Placement) -> Ran {
+    run(machine, case, placement).unwrap_or_else(|wrong| panic!("{wrong}"))
 }

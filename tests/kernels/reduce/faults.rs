@@ -7,7 +7,7 @@ use gemm_dsl::Plan;
 use gemm_dsl::ir::{MemoryOrder, Scope, VerifiedProgram};
 use gemm_dsl::spec::ReduceSpec;
 use gemm_oracle::fold::Number;
-use gemm_tests::fold::lying::Lying;
+use gemm_tests::fold::placement::Placement;
 use gemm_tests::fold::simulate::{Failure, simulate};
 use gemm_tests::fold::{Case, Shape};
 use libtest_mimic::Trial;
@@ -43,7 +43,7 @@ fn case(line: &str) -> Case {
 }
 
 fn shown(case: &Case, program: &VerifiedProgram) -> Shown {
-    let mut images = case.images(&Lying::PACKED);
+    let mut images = case.images(&Placement::PACKED);
     match simulate(program, &mut images) {
         Ok(_) => match images.results().and_then(|results| case.judge(&results)) {
             Ok(()) => Shown::Not,

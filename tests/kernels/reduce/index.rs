@@ -6,7 +6,7 @@ use gemm_dsl::ir::contract::{
     Arguments, ArrayPlace, BoundArray, ContractError, Need, Region, Subject,
 };
 use gemm_dsl::ir::program::{PackedLayout, Slot};
-use gemm_dsl::ir::{Elem, Expr, Extent, VerifiedProgram};
+use gemm_dsl::ir::{Elem, Extent, HostExpr, VerifiedProgram};
 use gemm_dsl::spec::{IndexType, Op, Over, ReduceSpec};
 use libtest_mimic::Trial;
 
@@ -46,21 +46,21 @@ pub fn bound(
 ) -> Result<(), ContractError> {
     let extents = program.extents.iter().map(|extent| (*extent, count(extent)));
     let values = program.bind(&extents.collect::<Vec<_>>(), &[]).expect("numbers of 64 bits");
-    let value = |expr: &Expr| program.eval(expr, &values).expect("numbers of 64 bits");
+    let value = |expr: &HostExpr| values.eval(expr).expect("numbers of 64 bits");
     for launch in program.launches(&values).expect("numbers of 64 bits") {
-        let mut lying = Vec::new();
+        let mut placement = Vec::new();
         for (nth, (operand, slot)) in launch.bind.iter().enumerate() {
-            let (elem, dims): (Elem, &[Expr]) = match slot {
+            let (elem, dims): (Elem, &[HostExpr]) = match slot {
                 Slot::Input(n) => (program.inputs[*n].elem, &program.inputs[*n].dims),
                 Slot::Output(n) => (program.outputs[*n].elem, &program.outputs[*n].dims),
                 Slot::Temp(n) => (program.temps[*n].elem, &program.temps[*n].dims),
             };
-            let layout = program.packed(dims, &values).expect("numbers of 64 bits");
+            let layout = values.packed(dims).expect("numbers of 64 bits");
             let PackedLayout { axes, len } = layout;
             let stretch = Region { address: (nth as u64) << 48, len };
-            lying.push((*operand, elem, ArrayPlace::One(stretch), axes));
+            placement.push((*operand, elem, ArrayPlace::One(stretch), axes));
         }
-        let arrays = lying.iter().map(|(operand, elem, place, axes)| {
+        let arrays = placement.iter().map(|(operand, elem, place, axes)| {
             (*operand, BoundArray { name: "array", elem: *elem, place: *place, axes: Some(axes) })
         });
         let arrays: Vec<_> = arrays.collect();
@@ -68,7 +68,7 @@ pub fn bound(
         let extents: Vec<_> = extents.collect();
         let given = Arguments { extents: &extents, arguments: &[], arrays: &arrays };
         for id in &launch.choose {
-            program.kernel(*id).contract().bind(&given)?;
+            program.contract(*id).bind(&given)?;
         }
     }
     Ok(())

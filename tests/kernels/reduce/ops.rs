@@ -4,7 +4,7 @@
 use crate::reduce::each::{each, right, same};
 use gemm_dsl::spec::{AccType, DataType, LaunchForm, Op, Over, ReduceSpec, ResultType};
 use gemm_oracle::random::Random;
-use gemm_tests::fold::lying::Lying;
+use gemm_tests::fold::placement::Placement;
 use gemm_tests::fold::simulate::{Machine, Simulator, run};
 use gemm_tests::fold::{Case, Shape, closures};
 use gemm_tests::reduction::LENGTHS;
@@ -44,10 +44,10 @@ fn every_operator_and_type_is_right_in_both_launch_forms() {
         let in_one = spec.clone().launch(LaunchForm::Once);
         let some = [random.bits() as usize % 3000, random.bits() as usize % 700];
         for &len in LENGTHS.iter().chain(&some) {
-            let lying = Lying::random(&mut random);
+            let placement = Placement::random(&mut random);
             let seed = random.bits();
-            let ran = run(&passes, &case(&spec, array(len), seed), &lying)?;
-            let other = run(&once, &case(&in_one, array(len), seed), &lying)?;
+            let ran = run(&passes, &case(&spec, array(len), seed), &placement)?;
+            let other = run(&once, &case(&in_one, array(len), seed), &placement)?;
             same(format!("`{in_one}` of {len}"), ran.results, other.results)?;
             same("launches", (ran.variants.len(), other.variants.len()), (2, 1))?;
         }
@@ -64,7 +64,7 @@ fn plain_sums_have_the_same_bits_by_passes_and_in_one_launch() {
         let len = array((1 << 18) + 5);
         let [passes, once] = [LaunchForm::Passes, LaunchForm::Once].map(|form| {
             let case = Case::new(&spec.clone().launch(form), len.clone(), 70 + n as u64);
-            run(&Simulator::default(), &case, &Lying::PACKED)
+            run(&Simulator::default(), &case, &Placement::PACKED)
         });
         let (passes, once) = (passes?, once?);
         same(format!("`{line}`"), &passes.results, &once.results)?;
@@ -87,9 +87,9 @@ fn access_variants_and_places_do_not_change_a_bit() {
         let lens = [0, 1, 15, 16, 33, 1000, 3001 + n];
         for len in [lens[n % 7], lens[5], lens[6]] {
             let case = case(&spec, array(len), seed);
-            let first = run(&machine, &case, &Lying::PACKED)?.results;
+            let first = run(&machine, &case, &Placement::PACKED)?.results;
             for offset in [1, 3, 16] {
-                let ran = run(&machine, &case, &Lying { offset, ..Lying::PACKED })?;
+                let ran = run(&machine, &case, &Placement { offset, ..Placement::PACKED })?;
                 same(format!("`{spec}` of {len}"), &ran.results, &first)?;
             }
         }
@@ -108,7 +108,7 @@ fn compensated_sums_are_right_to_the_last_digits() {
             for (n, &len) in LENGTHS.iter().enumerate() {
                 for seed in 0..4 {
                     let case = Case::new(&spec, array(len), seed * 100 + n as u64);
-                    right(&machine, &case, &Lying::PACKED);
+                    right(&machine, &case, &Placement::PACKED);
                 }
             }
         }
@@ -135,7 +135,7 @@ fn compensated_sums_of_the_greatest_numbers_are_plain_ones() {
     let mut case = Case::new(&spec, Shape::Tensor { outer: rows.len(), len: 2, inner: 1 }, 1);
     let bits = |x: f32| u64::from(x.to_bits());
     case.inputs[0] = rows.iter().flat_map(|(row, _)| row.map(bits)).collect();
-    let ran = right(&Simulator::default(), &case, &Lying::PACKED);
+    let ran = right(&Simulator::default(), &case, &Placement::PACKED);
     let expected: Vec<u64> = rows.iter().map(|(_, sum)| bits(*sum)).collect();
     assert_eq!(ran.results, [expected]);
 }
@@ -145,7 +145,7 @@ fn moments(line: &str, elements: &[f32]) -> [f32; 2] {
     let spec: ReduceSpec = line.parse().unwrap_or_else(|faults| panic!("{line}: {faults}"));
     let mut case = Case::new(&spec.op(Op::MeanVar), array(elements.len()), 1);
     case.inputs[0] = elements.iter().map(|x| x.to_bits().into()).collect();
-    let mut images = case.images(&Lying::PACKED);
+    let mut images = case.images(&Placement::PACKED);
     let ran = Simulator::default().launch(&case, &mut images);
     ran.unwrap_or_else(|wrong| panic!("{wrong}"));
     let results = images.results().unwrap_or_else(|wrong| panic!("{wrong}"));
@@ -196,7 +196,7 @@ fn arrays_of_one_value_are_right() {
                     let mut case = case(&spec, array(len), 1);
                     let bits = gemm_oracle::fold::Number::Float(value).bits(element.elem());
                     case.inputs[0].fill(bits);
-                    right(&machine, &case, &Lying::PACKED);
+                    right(&machine, &case, &Placement::PACKED);
                 }
             }
         }
@@ -213,7 +213,7 @@ fn results_may_overflow_a_narrow_type() {
             for len in [0, 1, 2, 3] {
                 let mut case = case(&spec, array(len), 1);
                 case.inputs[0].fill(value.to_bits().into());
-                right(&machine, &case, &Lying::PACKED);
+                right(&machine, &case, &Placement::PACKED);
             }
         }
     }
@@ -241,7 +241,7 @@ fn folds_maps_and_finishes_are_what_they_say() {
                             array(len),
                             (n + len) as u64,
                         );
-                        right(&machine, &case, &Lying::PACKED);
+                        right(&machine, &case, &Placement::PACKED);
                         seen += 1;
                     }
                 }
@@ -261,7 +261,7 @@ fn folds_maps_and_finishes_are_what_they_say() {
                     for len in [1, 33, 150] {
                         let given = (None, Some(finish), None);
                         let case = Case::with(&spec, given, array(len), (n + len) as u64);
-                        right(&machine, &case, &Lying::PACKED);
+                        right(&machine, &case, &Placement::PACKED);
                         seen += 1;
                     }
                 }
@@ -270,7 +270,7 @@ fn folds_maps_and_finishes_are_what_they_say() {
                 for len in [0, 1, 33, 150] {
                     let case = Case::with(&base, (None, None, Some(fold)), array(len), len as u64);
                     if case.spec.plan().is_ok() {
-                        right(&machine, &case, &Lying::PACKED);
+                        right(&machine, &case, &Placement::PACKED);
                         seen += 1;
                     }
                 }

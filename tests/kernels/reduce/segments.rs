@@ -2,7 +2,7 @@
 //! longer segment. The bits depend on this choice.
 
 use gemm_dsl::spec::{Over, ReduceSpec};
-use gemm_tests::fold::lying::Lying;
+use gemm_tests::fold::placement::Placement;
 use gemm_tests::fold::simulate::{Simulator, run};
 use gemm_tests::fold::{Case, Shape};
 use libtest_mimic::Trial;
@@ -20,7 +20,7 @@ fn sums(spec: &ReduceSpec, shape: Shape) -> Vec<u64> {
     for (n, bits) in case.inputs[0].iter_mut().enumerate() {
         *bits = uneven(n);
     }
-    let ran = run(&Simulator::default(), &case, &Lying::PACKED);
+    let ran = run(&Simulator::default(), &case, &Placement::PACKED);
     ran.unwrap_or_else(|wrong| panic!("{wrong}")).results.remove(0)
 }
 

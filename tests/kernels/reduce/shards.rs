@@ -9,7 +9,7 @@ use gemm_dsl::spec::{AccType, DataType, LaunchForm, Op, Over, ReduceSpec};
 use gemm_dsl::{Plan, SpecErrors};
 use gemm_oracle::random::Random;
 use gemm_tests::arbitrary;
-use gemm_tests::fold::lying::Lying;
+use gemm_tests::fold::placement::Placement;
 use gemm_tests::fold::shards::{Shards, cut};
 use gemm_tests::fold::simulate::{Simulator, run};
 use gemm_tests::fold::{Case, Shape, sample};
@@ -57,12 +57,12 @@ proptest! {
         });
         let Some(case) = case else { return Ok(()) };
         let machine = Simulator::default();
-        let whole = run(&machine, &case, &Lying::random(&mut random));
+        let whole = run(&machine, &case, &Placement::random(&mut random));
         let whole = whole.map_err(TestCaseError::fail)?.results;
         let forms = sample::in_both_forms(&case);
         let forms = forms.ok_or_else(|| TestCaseError::fail(format!("`{spec}` has both forms")))?;
         for form in forms {
-            let ran = run(&machine, &form, &Lying::random(&mut random));
+            let ran = run(&machine, &form, &Placement::random(&mut random));
             prop_assert_eq!(&ran.map_err(TestCaseError::fail)?.results, &whole, "`{}`", form.spec);
         }
         let shards = Shards::new(&case.spec).map_err(TestCaseError::fail)?;
@@ -70,7 +70,7 @@ proptest! {
         let mut partials = None;
         for count in [1, 2 + seed as usize % 5] {
             let ranges = cut(len, elements, count, &mut random);
-            let folded = shards.fold(&case, &ranges, || Lying::random(&mut random));
+            let folded = shards.fold(&case, &ranges, || Placement::random(&mut random));
             let folded = folded.map_err(|wrong| {
                 TestCaseError::fail(format!("`{}` {:?}: {wrong}", case.spec, case.shape))
             })?;
@@ -118,11 +118,12 @@ fn shards_of_vectors_and_of_elements_leave_the_same() {
             let shape = Shape::Tensor { outer, len: 2 * elements + elements / 2, inner };
             let Shape::Tensor { len, .. } = shape else { continue };
             let case = Case::new(&spec, shape, random.bits());
-            let whole = run(&Simulator::default(), &case, &Lying::PACKED)?.results;
+            let whole = run(&Simulator::default(), &case, &Placement::PACKED)?.results;
             let shards = Shards::new(&spec)?;
             let ranges = [0..elements, elements..elements, elements..len, len..len];
-            let aligned = shards.fold(&case, &ranges, || Lying::PACKED)?;
-            let unaligned = shards.fold(&case, &ranges, || Lying { offset: 1, ..Lying::PACKED })?;
+            let aligned = shards.fold(&case, &ranges, || Placement::PACKED)?;
+            let unaligned =
+                shards.fold(&case, &ranges, || Placement { offset: 1, ..Placement::PACKED })?;
             same(format!("`{spec}`, by vectors"), &aligned.results, &whole)?;
             same(format!("`{spec}`, by elements"), &unaligned.results, &whole)?;
             same(format!("`{spec}`, partials"), &aligned.partials, &unaligned.partials)?;
@@ -160,7 +161,7 @@ fn forms_and_shards_fold_what_is_missing_alike() {
                 inputs: vec![elements.clone()],
             };
             let bits = |spec: &ReduceSpec| {
-                let mut images = case(spec).images(&Lying::PACKED);
+                let mut images = case(spec).images(&Placement::PACKED);
                 let program = spec.plan().and_then(|plan| plan.program()).expect("a sound spec");
                 gemm_tests::fold::simulate::simulate(&program, &mut images).expect("it runs");
                 images.results().expect("nothing beside them")
@@ -171,7 +172,7 @@ fn forms_and_shards_fold_what_is_missing_alike() {
                 let shards = Shards::new(spec).expect("it has runs");
                 let run = spec.run.expect("it has runs") as usize;
                 let ranges = cut(len, run, 3, &mut Random::new(len as u64));
-                let folded = shards.fold(&case(spec), &ranges, || Lying::PACKED);
+                let folded = shards.fold(&case(spec), &ranges, || Placement::PACKED);
                 let folded = folded.unwrap_or_else(|wrong| panic!("`{spec}`: {wrong}"));
                 assert_eq!(folded.results, whole, "`{spec}` of {len}");
                 assert_eq!(folded.partials[0].is_empty(), len == 0, "`{spec}` of {len}");
@@ -191,10 +192,10 @@ fn many_runs_are_right() {
         let spec = spec(line);
         let len = 2500 * spec.run.expect("runs") as usize + 1;
         let case = Case::new(&spec, Shape::Tensor { outer: 1, len, inner: 1 }, 3);
-        let whole = run(&Simulator::default(), &case, &Lying::PACKED);
+        let whole = run(&Simulator::default(), &case, &Placement::PACKED);
         let whole = whole.unwrap_or_else(|wrong| panic!("{wrong}")).results;
         let ranges = cut(len, spec.run.expect("runs") as usize, 7, &mut Random::new(4));
-        let folded = Shards::new(&spec).and_then(|s| s.fold(&case, &ranges, || Lying::PACKED));
+        let folded = Shards::new(&spec).and_then(|s| s.fold(&case, &ranges, || Placement::PACKED));
         let folded = folded.unwrap_or_else(|wrong| panic!("`{spec}`: {wrong}"));
         assert_eq!(folded.results, whole, "`{spec}`");
     }
@@ -305,7 +306,7 @@ fn a_spec_without_runs_says_what_would_have_them() {
         assert_eq!(shard, partials);
         shard.unwrap_or_else(|| panic!("{line} has runs"))
     };
-    let why = "a result has the same bits in shards only if each shard has whole runs: ";
+    let why = "a result has the same bits in shards only if each shard has whole runs, but ";
     for line in ["", "blocks: 3, type: f64", "over: rows, group: 8, items: 3", "over: columns"] {
         let text = told(line);
         let rest = text.strip_prefix(why).unwrap_or_else(|| panic!("{text}"));

@@ -5,7 +5,7 @@ use gemm_dsl::spec::{Over, ReduceSpec};
 use gemm_dsl::tables::KernelTable;
 use gemm_dsl::tables::shipped::tuned;
 use gemm_oracle::random::Random;
-use gemm_tests::fold::lying::Lying;
+use gemm_tests::fold::placement::Placement;
 use gemm_tests::fold::simulate::{Simulator, run};
 use gemm_tests::fold::{Case, Shape};
 use libtest_mimic::Trial;
@@ -62,20 +62,20 @@ fn every_row_of_every_table_is_right_of_any_shape() {
                 for _ in 0..gemm_cases::scaled(2) {
                     let shape = shape(*over, &mut random);
                     let case = Case::new(&row.spec, shape, random.bits());
-                    run(&machine, &case, &Lying::random(&mut random))?;
+                    run(&machine, &case, &Placement::random(&mut random))?;
                 }
             }
             for _ in 0..gemm_cases::scaled(3) {
                 let shape = shape(*over, &mut random);
                 let row = &table.rules()[chosen(&table, &shape)];
                 let case = Case::new(&row.spec, shape.clone(), random.bits());
-                let ran = run(&Simulator::default(), &case, &Lying::PACKED)?;
+                let ran = run(&Simulator::default(), &case, &Placement::PACKED)?;
                 // The choice, and therefore the bits, depend only on the shape.
                 let again = tuned(&what.clone().block(64)).map_err(|faults| faults.to_string())?;
                 same(&line, chosen(&again, &shape), chosen(&table, &shape))?;
                 same(
                     &line,
-                    run(&Simulator::default(), &case, &Lying::PACKED)?.results,
+                    run(&Simulator::default(), &case, &Placement::PACKED)?.results,
                     ran.results,
                 )?;
             }
@@ -120,7 +120,7 @@ fn rows_for_large_shapes_are_right_of_them() {
             let row = chosen(&table, &shape);
             rows.push(row);
             let case = Case::new(&table.rules()[row].spec, shape, len as u64);
-            run(&Simulator::default(), &case, &Lying::PACKED)
+            run(&Simulator::default(), &case, &Placement::PACKED)
                 .unwrap_or_else(|wrong| panic!("{wrong}"));
         }
         rows.sort_unstable();

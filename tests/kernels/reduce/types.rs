@@ -16,15 +16,15 @@ fn kernels_and_tables_of_a_type_give_what_the_program_gives() {
         let (device, direct) = (Device::simulator(), Simulator::default());
         let typed = [false, true].map(|in_table| Typed { device: &device, in_table });
         let mut judged = [0; 2];
-        for (case, lying) in cases(op, over, 6).iter().filter(|(case, _)| has(case)) {
-            let mut expected = run(&direct, case, lying)?;
+        for (case, placement) in cases(op, over, 6).iter().filter(|(case, _)| has(case)) {
+            let mut expected = run(&direct, case, placement)?;
             if expected.results[0].is_empty() {
                 // If there are no results, nothing is launched.
                 expected.variants.clear();
             }
             for on in &typed {
                 let what = format!("`{}` {:?}, in a table: {}", case.spec, case.shape, on.in_table);
-                same(what, &run(on, case, lying)?, &expected)?;
+                same(what, &run(on, case, placement)?, &expected)?;
             }
             judged[usize::from(case.spec.inputs().len() > 1)] += 1;
         }

@@ -44,7 +44,7 @@ fn launch(
     (problem, layout): (&Problem, GemmLayout),
 ) -> Result<(Vec<f32>, Variant), Error> {
     let Size { m, n, .. } = problem.size;
-    let [a, b] = problem.lying(layout);
+    let [a, b] = problem.stored_inputs(layout);
     let (on_a, on_b) = (device.upload(&a.values)?, device.upload(&b.values)?);
     let mut c = device.upload(&vec![f32::NAN; m * n])?;
     let a = a.view(MatrixRef::new(&on_a, a.lines, a.line)?);

@@ -1,4 +1,4 @@
-//! Kernels with warpgroups, clusters and box copies compute the simulator's bits on a GPU.
+//! Kernels with warpgroups, clusters and TMA copies compute the simulator's bits on a GPU.
 
 use crate::trial;
 use gemm_dsl::cuda;
@@ -85,10 +85,10 @@ fn launched(
     let (context, stream) = device.cudarc().ok_or("a GPU has a context")?;
     let (name, contract) = (&kernel.name, kernel.contract());
     let arch = device.arch().ok_or("a GPU has an architecture")?;
-    if arch.number() < contract.min_arch() || contract.is_specific() && arch.number() != 90 {
+    if arch.number() < contract.min_arch || contract.is_specific && arch.number() != 90 {
         return Err(format!("the instructions are those of sm_90, and the GPU is {arch}").into());
     }
-    let arch = if contract.is_specific() { arch.specific() } else { arch };
+    let arch = if contract.is_specific { arch.specific() } else { arch };
     let source = cuda::source(kernel);
     let compiled = compile::compile(name, &source, arch, &Options::default())?;
     let function = context.load_module(Ptx::from_binary(compiled.cubin))?.load_function(name)?;
@@ -122,7 +122,7 @@ fn launched(
     }
     let config = LaunchConfig {
         grid_dim: (call.grid[0], call.grid[1], call.grid[2]),
-        block_dim: (contract.block().0, contract.block().1, 1),
+        block_dim: (contract.block.0, contract.block.1, 1),
         shared_mem_bytes: dynamic,
     };
     let mut builder = stream.launch_builder(&function);

@@ -1,7 +1,7 @@
 //! Reductions that the runtime launches by name, on a GPU or on the simulator as a device.
 
 use super::Case;
-use super::lying::{Image, Images};
+use super::placement::{Image, Images};
 use super::simulate::Machine;
 use gemm_dsl::ir::contract::ArrayAxis;
 use gemm_dsl::ir::{Elem, Variant};

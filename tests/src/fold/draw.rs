@@ -78,7 +78,7 @@ fn huge(elem: Elem, style: u64) -> f64 {
         Elem::F32 | Elem::Bf16 => (64, 127),
         _ => (7, 15),
     };
-    2f64.powi(if style % 3 == 0 { last } else { root + 2 - (style / 3 % 8) as i32 })
+    2f64.powi(if style.is_multiple_of(3) { last } else { root + 2 - (style / 3 % 8) as i32 })
 }
 
 /// Subnormal number of the type, or one of its smallest normal numbers, with either sign.

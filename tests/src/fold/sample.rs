@@ -1,7 +1,7 @@
 //! Random reductions, with any keys, any of the test expressions, any placement, and sizes close to
 //! those of threads, groups and blocks.
 
-use super::lying::Lying;
+use super::placement::Placement;
 use super::{Case, Shape, closures};
 use crate::arbitrary;
 use gemm_dsl::plan::Share;
@@ -12,7 +12,7 @@ use gemm_oracle::random::Random;
 /// machine. Element types alternate, every second case uses a single launch if several are
 /// possible, and the rest is random. Each case has a result, so there is no index into an empty
 /// array.
-pub fn cases(op: Op, over: Over, count: usize) -> Vec<(Case, Lying)> {
+pub fn cases(op: Op, over: Over, count: usize) -> Vec<(Case, Placement)> {
     let nth = |at: Option<usize>| at.unwrap_or_default();
     let op_at = nth(Op::ALL.iter().position(|other| *other == op));
     let over_at = nth(Over::ALL.iter().position(|other| *other == over));
@@ -40,7 +40,7 @@ pub fn cases(op: Op, over: Over, count: usize) -> Vec<(Case, Lying)> {
         if is_index && over == Over::All && case.inputs[0].is_empty() {
             continue;
         }
-        cases.push((case, Lying::random(&mut random)));
+        cases.push((case, Placement::random(&mut random)));
     }
     cases
 }

@@ -1,7 +1,7 @@
 //! Reductions of sharded arrays on the simulator. A program reduces each shard. A last program
 //! reduces the partial results of all runs, in the order of run numbers.
 
-use super::lying::{Image, Images, Lying};
+use super::placement::{Image, Images, Placement};
 use super::simulate::simulate;
 use super::{Case, Shape};
 use gemm_dsl::ir::{Elem, Extent, Variant, VerifiedProgram};
@@ -43,7 +43,7 @@ impl<'s> Shards<'s> {
         Ok(Self { spec, shard: shard.map_err(text)?, last: last.map_err(text)?, parts })
     }
 
-    /// Reduces a case that is cut into these ranges. `lying` returns the placement of the arrays of
+    /// Reduces a case that is cut into these ranges. `placement` returns the placement of the arrays of
     /// each launch.
     ///
     /// # Errors
@@ -53,19 +53,19 @@ impl<'s> Shards<'s> {
         &self,
         case: &Case,
         cut: &[Range<usize>],
-        mut lying: impl FnMut() -> Lying,
+        mut placement: impl FnMut() -> Placement,
     ) -> Result<Folded, String> {
         let Shape::Tensor { outer, len, inner } = case.shape else {
             return Err("segments are not cut".to_owned());
         };
         let (mut left, mut variants) = (Vec::new(), Vec::new());
         for range in cut {
-            let lies = lying();
+            let placed = placement();
             let piece = case.piece(range);
-            let mut images = piece.images(&lies);
+            let mut images = piece.images(&placed);
             let runs = self.runs(range.len());
             let extents = self.of_partials(&case.shape, runs);
-            let start = |nth: usize| lies.offset + nth * lies.shift;
+            let start = |nth: usize| placed.offset + nth * placed.shift;
             let outputs = self.parts.iter().enumerate();
             let outputs =
                 outputs.map(|(n, (_, elem))| Image::new(*elem, &extents, start(n + 1), &[]));
@@ -87,7 +87,7 @@ impl<'s> Shards<'s> {
                 (0..count).flat_map(of_outer).copied().collect()
             })
             .collect();
-        let results = self.results(case, &partials, &lying())?;
+        let results = self.results(case, &partials, &placement())?;
         Ok(Folded { partials, results, variants })
     }
 
@@ -96,13 +96,13 @@ impl<'s> Shards<'s> {
         &self,
         case: &Case,
         partials: &[Vec<u64>],
-        lies: &Lying,
+        placed: &Placement,
     ) -> Result<Vec<Vec<u64>>, String> {
         let Shape::Tensor { len, .. } = case.shape else { unreachable!("segments are not cut") };
         let extents = self.of_partials(&case.shape, self.runs(len));
-        let mut images = case.images(lies);
+        let mut images = case.images(placed);
         let inputs = self.parts.iter().zip(partials).enumerate().map(|(n, ((_, elem), bits))| {
-            let start = lies.offset + n * lies.shift;
+            let start = placed.offset + n * placed.shift;
             Image::new(*elem, &extents, start, &[]).filled(bits)
         });
         images.inputs = inputs.collect();

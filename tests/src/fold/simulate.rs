@@ -1,7 +1,7 @@
 //! Trait of machines that run reductions, and the simulator as a machine.
 
 use super::Case;
-use super::lying::{Image, Images, Lying, poison};
+use super::placement::{Image, Images, Placement, poison};
 use gemm_dsl::Plan;
 use gemm_dsl::ir::contract::{ArrayAxis, ArrayPlace, BoundArray, ContractError, Region};
 use gemm_dsl::ir::program::{
@@ -37,16 +37,16 @@ pub struct Ran {
 ///
 /// # Errors
 /// Returns a description of the failure.
-pub fn run(machine: &impl Machine, case: &Case, lying: &Lying) -> Result<Ran, String> {
-    let mut images = case.images(lying);
+pub fn run(machine: &impl Machine, case: &Case, placement: &Placement) -> Result<Ran, String> {
+    let mut images = case.images(placement);
     let before = images.inputs.clone();
-    let text = |what: String| format!("`{}` {:?}, {lying:?}: {what}", case.spec, case.shape);
+    let text = |what: String| format!("`{}` {:?}, {placement:?}: {what}", case.spec, case.shape);
     let variants = machine.launch(case, &mut images).map_err(text)?;
     if images.inputs != before {
         return Err(text("an input is written".to_owned()));
     }
     let results = images.results().map_err(text)?;
-    case.judge(&results).map_err(|wrong| format!("{wrong}; {lying:?}"))?;
+    case.judge(&results).map_err(|wrong| format!("{wrong}; {placement:?}"))?;
     Ok(Ran { results, variants })
 }
 
@@ -157,7 +157,7 @@ impl ProgramBackend for Harness<'_> {
         if temp.fill == TempFill::Kept {
             self.kept.push((temp.name, whole.clone()));
         }
-        Ok(SimulatedArray { view: whole.clone(), whole, axes })
+        Ok(SimulatedArray { view: whole.clone(), whole, axes: axes.into_vec() })
     }
 
     fn launch(&mut self, launch: &KernelLaunch<'_, SimulatedArray>) -> Result<(), Failure> {
@@ -191,6 +191,6 @@ pub fn simulate(program: &VerifiedProgram, images: &mut Images) -> Result<Vec<Va
     for (image, array) in all.chain(images.outputs.iter_mut().zip(arrays.outputs())) {
         image.memory = array.whole.bits();
     }
-    let variant = |id| program.kernel(id).contract().variant();
+    let variant = |id| program.kernel(id).contract().variant;
     Ok(run.launches.iter().map(|launch| variant(launch.kernel)).collect())
 }

@@ -2,7 +2,7 @@
 
 use super::Case;
 use super::device::{Cut, cut, matrix, range, upload};
-use super::lying::Images;
+use super::placement::Images;
 use super::simulate::Machine;
 use gemm_dsl::ir::{Elem, Variant};
 use gemm_dsl::spec::ReduceSpec;

@@ -258,9 +258,10 @@ fn room(c: &CudaSlice<f32>, shape: GemmShape) -> Result<usize, Error> {
 /// Returns the row and column strides of A and of B.
 fn strides(shape: GemmShape) -> [[usize; 2]; 2] {
     let Size { m, n, k } = shape.size;
-    let lying = |rows: usize, cols: usize, by_column| if by_column { [1, rows] } else { [cols, 1] };
+    let strides =
+        |rows: usize, cols: usize, by_column| if by_column { [1, rows] } else { [cols, 1] };
     let layout: GemmLayout = shape.layout;
-    [lying(m, k, layout.transposes_a()), lying(k, n, layout.transposes_b())]
+    [strides(m, k, layout.transposes_a()), strides(k, n, layout.transposes_b())]
 }
 
 #[cfg(test)]

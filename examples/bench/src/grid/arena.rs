@@ -143,12 +143,12 @@ fn views<'v>(
     shape: GemmShape,
 ) -> Result<(MatrixRef<'v>, MatrixRef<'v>, MatrixMut<'v>), Error> {
     let Size { m, n, k } = shape.size;
-    let lying = |array, rows, cols, by_column| {
+    let view = |array, rows, cols, by_column| {
         let (lines, line) = if by_column { (cols, rows) } else { (rows, cols) };
         Ok::<_, Error>(turned(MatrixRef::new(array, lines, line)?, by_column))
     };
-    let a = lying(a, m, k, shape.layout.transposes_a())?;
-    let b = lying(b, k, n, shape.layout.transposes_b())?;
+    let a = view(a, m, k, shape.layout.transposes_a())?;
+    let b = view(b, k, n, shape.layout.transposes_b())?;
     Ok((a, b, MatrixMut::new(c, m, n)?))
 }
 

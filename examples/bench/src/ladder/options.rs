@@ -3,6 +3,7 @@
 use crate::cli::{DeviceChoice, Failure, count};
 use crate::plot;
 use clap::{Parser, ValueEnum};
+use gemm_dsl::stages::Stage;
 use gemm_oracle::product::Size;
 use gemm_runtime::SgemmSpec;
 use gemm_runtime::spec::{Block, Op};
@@ -26,6 +27,9 @@ pub struct LadderOptions {
     /// Columns of A, rows of B
     #[arg(long, value_parser = count, allow_negative_numbers = true)]
     pub k: Option<usize>,
+    /// Numbers of the stages; all by default
+    #[arg(long, value_delimiter = ',', conflicts_with = "source")]
+    pub stage: Vec<u32>,
     /// Square GEMMs of these sizes
     #[arg(
         long,
@@ -66,7 +70,7 @@ pub struct LadderOptions {
         long,
         value_name = "DIR",
         conflicts_with_all = [
-            "source", "json", "plot", "ladder", "device", "n", "m", "k", "size", "batch", "block",
+            "source", "json", "plot", "ladder", "device", "stage", "n", "m", "k", "size", "batch", "block",
             "op",
             "input", "seed",
         ]
@@ -96,6 +100,8 @@ pub struct Jobs {
 /// Job of the reduction ladder.
 #[derive(Debug, Default)]
 pub struct ReduceJob {
+    /// Numbers of the stages; empty for all.
+    pub stages: Vec<u32>,
     pub op: Op,
     /// Threads in a block. If `None`, each stage has its own number.
     pub block: Option<u32>,
@@ -117,6 +123,8 @@ pub enum ReduceInput {
 /// Job of the GEMM ladder.
 #[derive(Debug, Default)]
 pub struct SgemmJob {
+    /// Numbers of the stages. If empty, all stages.
+    pub stages: Vec<u32>,
     /// Block widths for the stages that support several. If empty, each stage has its own width.
     pub blocks: Vec<u32>,
     /// Number of GEMMs in a batch; `None` for single GEMMs.
@@ -195,6 +203,7 @@ impl LadderOptions {
             (_, None) => ReduceInput::Default,
         };
         Ok(ReduceJob {
+            stages: self.stage.clone(),
             op: self.op.unwrap_or_default(),
             block,
             input,
@@ -243,8 +252,29 @@ impl LadderOptions {
         for &width in &blocks {
             SgemmSpec::default().block(Block::new(width, width)).plan()?;
         }
-        Ok(SgemmJob { blocks, batch: self.batch, input, plots: self.plots("sgemm")? })
+        let (stages, plots) = (self.stage.clone(), self.plots("sgemm")?);
+        Ok(SgemmJob { stages, blocks, batch: self.batch, input, plots })
     }
+}
+
+/// Keeps the stages with the given numbers, or all if none is given.
+///
+/// # Errors
+/// Returns [`Failure::Usage`] if none of the stages has such a number.
+pub fn select<S>(stages: &mut Vec<Stage<S>>, numbers: &[u32]) -> Result<(), Failure> {
+    if numbers.is_empty() {
+        return Ok(());
+    }
+    let last = stages.last().map_or(0, |stage| stage.index);
+    stages.retain(|stage| numbers.contains(&stage.index));
+    if stages.is_empty() {
+        let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
+        let numbers = numbers.join(",");
+        return usage(format!(
+            "--stage {numbers}: this ladder has no such stage. Give up to {last}"
+        ));
+    }
+    Ok(())
 }
 
 fn usage<T>(message: impl Into<String>) -> Result<T, Failure> {
@@ -302,6 +332,21 @@ mod tests {
         assert_eq!((&job.blocks[..], job.batch), (&[16, 32][..], None));
         let job = jobs("--size 16 --batch 2^12").expect("sound").sgemm.expect("a job");
         assert_eq!(job.batch, Some(4096));
+    }
+
+    #[test]
+    fn stages_are_selected_by_number() {
+        let job = jobs("sgemm --stage 22,5").expect("sound").sgemm.expect("a job");
+        let mut stages = gemm_dsl::stages::sgemm();
+        select(&mut stages, &job.stages).expect("two stages");
+        assert_eq!(stages.iter().map(|stage| stage.index).collect::<Vec<_>>(), [5, 22]);
+        let mut stages = gemm_dsl::stages::reduce();
+        let error = select(&mut stages, &job.stages[..1]).expect_err("no stage 22").to_string();
+        assert!(
+            error.contains("--stage 22: this ladder has no such stage. Give up to 10"),
+            "{error}"
+        );
+        assert_eq!(jobs("--stage 5").expect("sound").reduce.expect("a job").stages, [5]);
     }
 
     #[test]

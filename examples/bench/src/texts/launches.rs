@@ -138,7 +138,7 @@ fn written(bits: Vec<u64>, poison: u64) -> Result<Vec<u64>, Error> {
 }
 
 /// Prepares a reduction of `f32` on a device, with poisoned results, and passes its launch to
-/// `then`. `inputs` is kept for later launches with the same inputs.
+/// `then`.
 ///
 /// # Errors
 /// Returns the errors of uploads and downloads, and of `then`.

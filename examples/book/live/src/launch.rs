@@ -2,11 +2,12 @@
 //! extents of the problem.
 
 use crate::operands::{Numbers, argument};
-use gemm_dsl::ir::contract::{ArrayAxis, ArrayPlace, BoundArray, ContractError, Region};
+use gemm_dsl::ir::contract::{ArrayAxis, ArrayPlace, BoundArray, Contract, ContractError, Region};
 use gemm_dsl::ir::program::{
-    Array, BindError, KernelLaunch, PackedLayout, ProgramBackend, ProgramValues, Temporary,
+    Array, BindError, KernelLaunch, LaunchProgram, PackedLayout, ProgramBackend, ProgramValues,
+    Temporary,
 };
-use gemm_dsl::ir::{Elem, Extent, HostError, VerifiedKernel, VerifiedProgram};
+use gemm_dsl::ir::{Elem, Extent, HostError, HostExpr, VerifiedKernel, VerifiedProgram};
 use gemm_sim::{Buffer, BufferArg, Options, Profile, SimError, Trace};
 use thiserror::Error;
 
@@ -82,7 +83,7 @@ pub fn launch(
 
 /// Builder of the caller's arrays.
 struct Inputs<'a> {
-    program: &'a VerifiedProgram,
+    program: &'a LaunchProgram,
     values: &'a ProgramValues,
     numbers: Numbers,
 }
@@ -90,8 +91,12 @@ struct Inputs<'a> {
 impl Inputs<'_> {
     /// Allocates a packed array, or a list of them. Matrices are row-major, or column-major if the
     /// kernels require it.
-    fn array(&mut self, array: &Array, offsets: Option<&[u64]>) -> Result<PageArray, Failure> {
-        let PackedLayout { mut axes, len } = self.program.packed(&array.dims, self.values)?;
+    fn array(
+        &mut self,
+        array: &Array<HostExpr>,
+        offsets: Option<&[u64]>,
+    ) -> Result<PageArray, Failure> {
+        let PackedLayout { mut axes, len } = self.values.packed(&array.dims)?;
         check_len(len)?;
         if is_by_column(self.program, array) && axes.len() > 1 {
             let last = axes.len() - 1;
@@ -106,12 +111,12 @@ impl Inputs<'_> {
         let (given, many) = match &array.count {
             None => (BufferArg::One(one()), 1),
             Some(count) => {
-                let count = self.program.eval(count, self.values)?;
+                let count = self.values.eval(count)?;
                 (BufferArg::List((0..count).map(|_| one()).collect()), count)
             }
         };
         let regions = vec![Region { address: 0, len }; many as usize];
-        Ok(PageArray { elem: array.elem, given, regions, axes })
+        Ok(PageArray { elem: array.elem, given, regions, axes: axes.into_vec() })
     }
 }
 
@@ -121,8 +126,8 @@ fn check_len(len: u64) -> Result<(), Failure> {
 }
 
 /// True if a kernel requires the matrices of the array to be column-major.
-fn is_by_column(program: &VerifiedProgram, array: &Array) -> bool {
-    let mut taken = program.kernels.iter().flat_map(|kernel| kernel.contract().arrays());
+fn is_by_column(program: &LaunchProgram, array: &Array<HostExpr>) -> bool {
+    let mut taken = program.contracts.iter().flat_map(Contract::arrays);
     taken.any(|of| of.operand == array.operand && of.contiguous_dim() + 2 == of.rank())
 }
 
@@ -159,7 +164,12 @@ impl ProgramBackend for Page<'_> {
         check_len(len)?;
         let elem = temporary.temp.elem;
         let given = BufferArg::One(Buffer::zeros_of(elem, len as usize));
-        Ok(PageArray { elem, given, regions: vec![Region { address: 0, len }], axes })
+        Ok(PageArray {
+            elem,
+            given,
+            regions: vec![Region { address: 0, len }],
+            axes: axes.into_vec(),
+        })
     }
 
     fn launch(&mut self, launch: &KernelLaunch<'_, PageArray>) -> Result<(), Failure> {

@@ -26,7 +26,7 @@ fn texts() -> Vec<String> {
     let programs = of_products.chain(of_reductions).map(|program| program.expect("a stage"));
     programs
         .flat_map(|program| {
-            program.kernels.iter().map(|kernel| cuda::listing(kernel).text).collect::<Vec<_>>()
+            program.kernels().iter().map(|kernel| cuda::listing(kernel).text).collect::<Vec<_>>()
         })
         .collect()
 }

@@ -145,6 +145,7 @@ fn statement(kernel: &Kernel, stmt: &Stmt) -> Option<WarpAction> {
         | Stmt::Store { .. }
         | Stmt::If { .. }
         | Stmt::For(_)
+        | Stmt::Section(_)
         | Stmt::Fence { .. }
         | Stmt::Atomic(_)
         | Stmt::CopyAsync { .. }

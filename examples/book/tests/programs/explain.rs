@@ -19,7 +19,7 @@ fn a_spec_is_explained() {
     let product = explain(&["tile: 32x32x8, thread: 4x4, double_buffer", "--arch", "sm_90"]);
     let shown = text(&product.stdout);
     assert!(product.status.success(), "{}", text(&product.stderr));
-    for part in ["64 (2 warps)", "4096 bytes", "Load of an SM, as compiled", "__global__"] {
+    for part in ["64 (2 warps)", "4096 bytes", "Load of an SM, predicted", "__global__"] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     assert!(product.stderr.is_empty(), "{}", text(&product.stderr));
@@ -116,7 +116,7 @@ fn no_count_is_called_a_limit() {
     // would allow only 0.32.
     for spec in ["", "tile: 64x64x8, thread: 8x8", "block: 128, items: 4, shuffle"] {
         let report = report(spec);
-        assert!(report.contains("A GPU may need less"), "{report}");
+        assert!(report.contains("A GPU may need fewer cycles"), "{report}");
         for word in ["at most", "at least", "limit it", "keeps"] {
             assert!(!report.contains(word), "{word}: {report}");
         }

@@ -52,6 +52,7 @@ fn the_reductions_are_eight_objects_with_all_keys() {
         "ok",
         "time_ms",
         "gb_s",
+        "registers",
         "counters",
     ];
     for (index, row) in rows.iter().enumerate() {

@@ -100,6 +100,7 @@ impl UniformityPass {
                     self.declare(l.var.id, inner);
                     self.block(&l.body, inner);
                 }
+                Stmt::Section(section) => self.block(&section.body, depth),
                 // Each lane of an atomic may read a different old value.
                 Stmt::Atomic(atomic) => {
                     if let Some(old) = atomic.old {

@@ -1,4 +1,4 @@
-//! Clusters of blocks: waits, memory ordering, boxes copied to another block, and the faults of
+//! Clusters of blocks: waits, memory ordering, TMA copies to another block, and the faults of
 //! each.
 
 use super::*;
@@ -32,7 +32,7 @@ fn clusters(blocks: usize) -> Clusters {
     let grid = [blocks as u64, 1, 1].map(Expr::U64);
     b.geometry(Geometry { block: (64, 1), grid, blocks_per_sm: Some(1) });
     b.cluster(2);
-    let map = TensorMap { tile: vec![8, 32], swizzle: TensorSwizzle::Bytes128 };
+    let map = TensorMap { tile: vec![8, 32].into(), swizzle: TensorSwizzle::Bytes128 };
     let from = b.tensor_map("in", Elem::I32, Operand::Input(0), map);
     b.shape(from, [16.into(), 32.into()], [32.into(), 1.into()]);
     let out = b.global("out", Elem::I32, Operand::Output(0));
@@ -69,7 +69,7 @@ impl Clusters {
         });
     }
 
-    /// The first block issues a box copy to these blocks; each of them expects its bytes.
+    /// The first block issues a TMA copy to these blocks; each of them expects its bytes.
     fn bring(&mut self, blocks: impl Into<Expr>) {
         let (Self { from, to, barrier, .. }, blocks) = (&*self, blocks.into());
         let (from, to, barrier) = (*from, *to, *barrier);
@@ -85,7 +85,7 @@ impl Clusters {
         self.k.store(at(self.out, index()), value);
     }
 
-    /// Stores one row that a box copy wrote, one element per thread.
+    /// Stores one row that a TMA copy wrote, one element per thread.
     fn give_row(&mut self, row: impl Into<Expr>) {
         let value = Access::new(self.to, [row.into(), tid() % 32]).load();
         self.give(value);

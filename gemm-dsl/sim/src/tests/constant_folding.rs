@@ -1,6 +1,6 @@
-//! Constant folding gives the same results as execution. Random expressions are computed with
-//! loaded numbers, and with the same numbers known in other ways. All ways give the same bits or
-//! the same fault.
+//! Constant folding gives the same results as execution. Random expressions are computed with values
+//! loaded from global memory, and with the same values as literals, constants, variables, parameters,
+//! or elements of other memory or of vectors. All give the same bits or the same fault.
 
 mod casts;
 mod tree;
@@ -12,10 +12,10 @@ use gemm_dsl::ir::Ty;
 use tree::Tree;
 
 const TREES: usize = 6000;
-/// Random choices of how each number is known, per tree.
+/// Random choices of the kinds of values, per tree.
 const ROUNDS: usize = 4;
 
-/// Source of a number in an expression.
+/// Kind of a value in an expression.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Known {
     Literal,
@@ -48,7 +48,7 @@ const ANY: [Known; 7] = [
 ];
 const COMPUTED: [Known; 4] = [Known::Literal, Known::Let, Known::Mutable, Known::Launch];
 
-/// Ways in which a number of this type can be known.
+/// Kinds of values of this type.
 fn ways(elem: Elem) -> Vec<Known> {
     let computed = if elem.computes() { &COMPUTED[..] } else { &[] };
     let constant = (elem == Elem::I32).then_some(Known::Constant);
@@ -79,7 +79,7 @@ impl Rig {
         Self { t: team(1, 1), scalars: Vec::new(), numbers: 0 }
     }
 
-    /// Expression for a number that is known in this way.
+    /// Expression for a value of this kind.
     fn number(&mut self, elem: Elem, bits: u64, known: Known) -> Expr {
         self.numbers += 1;
         let name = |what: &str| format!("{what}{}", self.numbers);
@@ -146,7 +146,7 @@ impl Rig {
 }
 
 #[test]
-fn what_is_known_before_is_computed_as_what_is_not() {
+fn folded_values_equal_executed_values() {
     let (mut values, mut faults) = (0, 0);
     for seed in gemm_cases::seeds(TREES) {
         let random = &mut Random::new(seed);

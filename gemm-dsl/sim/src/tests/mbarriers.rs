@@ -163,7 +163,7 @@ fn copies() -> Copies {
     let mut b = KernelBuilder::new("kernel");
     let grid = [const { Expr::U64(1) }; 3];
     b.geometry(Geometry { block: (64, 1), grid, blocks_per_sm: Some(1) });
-    let map = TensorMap { tile: vec![8, 32], swizzle: TensorSwizzle::Bytes128 };
+    let map = TensorMap { tile: vec![8, 32].into(), swizzle: TensorSwizzle::Bytes128 };
     let from = b.tensor_map("in", Elem::I32, Operand::Input(0), map);
     b.shape(from, [16.into(), 32.into()], [32.into(), 1.into()]);
     let out = b.global("out", Elem::I32, Operand::Output(0));
@@ -181,7 +181,7 @@ fn copies() -> Copies {
 }
 
 impl Copies {
-    /// The first thread issues a box copy from one row to another.
+    /// The first thread issues a TMA copy from one row to another.
     fn bring(&mut self, from_row: i32, row: i32) {
         let Self { from, to, barrier, .. } = *self;
         thread(&mut self.k, 0, |b| {

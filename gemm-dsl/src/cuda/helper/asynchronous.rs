@@ -197,7 +197,7 @@ fn proxy_fence(which: ProxyFence) -> String {
             "fence.proxy.async.shared::cta",
         ),
         ProxyFence::MbarrierInit => (
-            "Makes the mbarriers that this thread has initialised visible to the async proxy.",
+            "Publishes the mbarriers that this thread has initialised to the cluster and to TMA.",
             "fence.mbarrier_init.release.cluster",
         ),
     };
@@ -270,7 +270,8 @@ fn descriptor_definition(of: Descriptor) -> String {
 __device__ __forceinline__ unsigned long long {name}(const void* tile)
 {{
     constexpr unsigned long long LEADING = 1;  // unused by swizzled layouts
-    constexpr unsigned long long STRIDE = {stride} / 16;  // distance of groups of 8 rows
+    // distance of groups of 8 rows, in units of 16 bytes
+    constexpr unsigned long long STRIDE = {stride} / 16;
     constexpr unsigned long long SWIZZLE = {mode};  // mode: {row} bytes
     const unsigned long long at = (__cvta_generic_to_shared(tile) & 0x3ffff) / 16;
     return at | LEADING << 16 | STRIDE << 32 | SWIZZLE << 62;
@@ -306,7 +307,10 @@ fn wgmma_definition(of: &Wgmma, always_accumulates: bool) -> String {
     let registers = lines(4, ",", "                   ", &|i| format!("\"+f\"(d[{i}])"));
     let [a, b, add] = [0, 1, 2].map(|i| sums + i);
     // Instructions on 16-bit formats take transposition flags, which are always 0 here.
-    let transposed = if format.bits() == 16 { ", 0, 0" } else { "" };
+    let (transposed, flags) = match format.bits() {
+        16 => (", 0, 0", ", transpose a, transpose b"),
+        _ => ("", ""),
+    };
     let (effect, param, predicate, flag) = match always_accumulates {
         true => ("d += a * b", "", "1".to_owned(), ""),
         false => (
@@ -322,8 +326,9 @@ fn wgmma_definition(of: &Wgmma, always_accumulates: bool) -> String {
     );
     format!(
         "\
-// Starts {effect}: m{rows}n{columns}k{terms}, {of} operands in shared memory, given
-// by descriptors. All four warps of a warpgroup issue it together; it runs asynchronously.
+// Starts {effect}: m{rows}n{columns}k{terms}, {of} operands in shared memory,
+// given by descriptors. All four warps of a warpgroup issue it together; it runs asynchronously.
+// Immediates after p: scale a, scale b{flags}.
 {head}
 {{
     asm volatile(\"{{ .reg .pred p; setp.ne.b32 p, {predicate}, 0;\"

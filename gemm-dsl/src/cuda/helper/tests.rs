@@ -156,7 +156,7 @@ fn warpgroups(format: Format) -> Option<VerifiedKernel> {
         *dims.last_mut()? = row;
         let mut tile = vec![1; rank];
         *tile.last_mut()? = swizzle.bytes()? / elem.size();
-        let map = TensorMap { tile, swizzle };
+        let map = TensorMap { tile: tile.into(), swizzle };
         let from = b.tensor_map(&format!("g{n}"), elem, Operand::Input(n), map);
         let strides = [Expr::I32(1 << 16), Expr::I32(256), 1.into()];
         b.shape(from, dims.clone(), strides[3 - rank..].to_vec());
@@ -231,7 +231,7 @@ fn what_a_text_calls_no_kernel_may_declare() {
         }
     }
     // Every reserved name occurs in some printed source, or is listed here.
-    const UNSEEN: &str = "blockDim dim3 float2 float3 gridDim main threadIdx warpSize";
+    const UNSEEN: &str = "blockDim dim3 float2 float3 gridDim main shared threadIdx warpSize";
     let unseen: Vec<&str> = CUDA.split(' ').filter(|name| !all.contains(*name)).collect();
     assert_eq!(unseen.join(" "), UNSEEN);
 }

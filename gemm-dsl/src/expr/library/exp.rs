@@ -6,6 +6,8 @@ use crate::ir::{Expr, FunctionId, KernelBuilder, Ty, Var};
 /// 1.5 · 2^23. Adding it to a number rounds the number to an integer n, which is in the low bits of
 /// the sum.
 pub(super) const ROUNDER: f32 = 12_582_912.0;
+/// Comment on the sum.
+const SHIFTED: &str = "Adding 1.5 * 2^23 = 12582912 leaves the integer n in the low bits.";
 pub(super) const LOG2_E: f32 = std::f32::consts::LOG2_E;
 /// ln 2, as a sum of two numbers.
 pub(super) const LN_2: f32 = std::f32::consts::LN_2;
@@ -19,27 +21,28 @@ pub(super) const EXPONENTIAL: [f32; 5] =
 /// underflow. `n` is passed as the bits of `ROUNDER + n`.
 pub(super) fn scale(b: &mut KernelBuilder) -> FunctionId {
     let meaning = [
-        "p * 2^n, where rounder holds the bits of 12582912 + n; in two steps, so that only the \
+        "p * 2^n, where shifted holds the bits of 12582912 + n; in two steps, so that only the \
          last",
         "can round.",
     ];
-    let params = [("p", Ty::F32), ("rounder", Ty::U32)];
+    let params = [("p", Ty::F32), ("shifted", Ty::U32)];
     b.function("scale_f32", &meaning, &params, |b, params| {
-        let [p, rounder] = [params[0], params[1]];
-        let half = b.let_("half", rounder >> Expr::U32(1));
+        let [p, shifted] = [params[0], params[1]];
+        let half = b.let_("half", shifted >> Expr::U32(1));
         // The shift discards the bits above the exponent.
         let power = |n: Expr| of_bits((n << Expr::U32(23)) + bits(1.0));
         let first = b.let_("first", power(half.into()));
-        let second = b.let_("second", power(rounder - half));
+        let second = b.let_("second", power(shifted - half));
         p * first * second
     })
 }
 
 /// Returns the integer n nearest to `z · log2 e`, preceded by the sum `ROUNDER + n`.
 pub(super) fn reduce(b: &mut KernelBuilder, z: Var) -> (Var, Var) {
-    let rounder = b.let_("rounder", fma(z, LOG2_E, ROUNDER));
-    let n = b.let_("n", rounder - ROUNDER);
-    (rounder, n)
+    b.comment(SHIFTED);
+    let shifted = b.let_("shifted", fma(z, LOG2_E, ROUNDER));
+    let n = b.let_("n", shifted - ROUNDER);
+    (shifted, n)
 }
 
 pub(in crate::expr) fn exp(b: &mut KernelBuilder) -> FunctionId {
@@ -48,11 +51,11 @@ pub(in crate::expr) fn exp(b: &mut KernelBuilder) -> FunctionId {
     unary(b, Function::Exp, &meaning, |b, x| {
         // Outside these bounds the result is 0 or infinite. NaN is kept.
         let z = b.let_("z", min(max(x, -105.0), 90.0));
-        let (rounder, n) = reduce(b, z);
+        let (shifted, n) = reduce(b, z);
         let r = b.let_("r", fma(n, -LN_2_LOW, fma(n, -LN_2, z)));
         let coefficients: Vec<f32> = EXPONENTIAL.into_iter().chain([1.0, 1.0]).collect();
         let p = polynomial(b, "p", &r.into(), &coefficients);
-        scale.apply([p.into(), bits(rounder)])
+        scale.apply([p.into(), bits(shifted)])
     })
 }
 
@@ -60,16 +63,16 @@ pub(in crate::expr) fn exp(b: &mut KernelBuilder) -> FunctionId {
 /// which a term no longer affects the sum. For NaN the result is some number.
 pub fn falling_exponential(b: &mut KernelBuilder) -> FunctionId {
     let meaning = [
-        "e^x for x <= 0, with a relative error within (1.8 + 0.14 |x|) 1e-7; 1 at 0, never below \
-         e^-87.",
-        "Computed as 2^n 2^f with |f| <= 1 / 2; n is added to the exponent.",
+        "e^max(x, -87) for x <= 0; relative error within (1.8 + 0.14 |x|) 1e-7 for x >= -87;",
+        "exactly 1 at 0. Computed as 2^n 2^f with |f| <= 1 / 2; n is added to the exponent.",
+        super::WRITTEN_OUT,
     ];
     b.function("falling_exp_f32", &meaning, &[("x", Ty::F32)], |b, params| {
         let z = b.let_("z", max(params[0], -87.0));
-        let (rounder, n) = reduce(b, z);
+        let (shifted, n) = reduce(b, z);
         let f = b.let_("f", fma(z, LOG2_E, neg(n)));
         let p = polynomial(b, "p", &f.into(), &SHORT_POWER);
-        of_bits(bits(p) + (bits(rounder) << Expr::U32(23)))
+        of_bits(bits(p) + (bits(shifted) << Expr::U32(23)))
     })
 }
 
@@ -78,10 +81,11 @@ pub(in crate::expr) fn exp2(b: &mut KernelBuilder) -> FunctionId {
     let meaning = ["2^x, within {bound}: 2^n 2^f with |f| <= 1 / 2."];
     unary(b, Function::Exp2, &meaning, |b, x| {
         let z = b.let_("z", min(max(x, -151.0), 129.0));
-        let rounder = b.let_("rounder", z + ROUNDER);
-        let f = b.let_("f", z - (rounder - ROUNDER));
+        b.comment(SHIFTED);
+        let shifted = b.let_("shifted", z + ROUNDER);
+        let f = b.let_("f", z - (shifted - ROUNDER));
         let p = polynomial(b, "p", &f.into(), &POWER);
-        scale.apply([p.into(), bits(rounder)])
+        scale.apply([p.into(), bits(shifted)])
     })
 }
 

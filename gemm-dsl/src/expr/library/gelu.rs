@@ -21,7 +21,7 @@ pub(in crate::expr) fn gelu(b: &mut KernelBuilder) -> FunctionId {
         let h = b.let_("h", a * a);
         let h_low = b.let_("h_low", fma(a, a, neg(h)));
         let z = b.let_("z", -0.5 * h);
-        let (rounder, n) = reduce(b, z);
+        let (shifted, n) = reduce(b, z);
         let r = b.let_("r", fma(n, -LN_2, z) + fma(n, -LN_2_LOW, -0.5 * h_low));
         let p = polynomial(b, "p", &r.into(), &EXPONENTIAL);
         let t = b.let_("t", fma(r * r, p, r));
@@ -40,7 +40,7 @@ pub(in crate::expr) fn gelu(b: &mut KernelBuilder) -> FunctionId {
         let g = b.let_("g", q * s);
         let g_low = b.let_("g_low", fma(q, s, neg(g)) + fma(q, s_low, q_low * s));
         let w = b.let_("w", g + fma(g, t, fma(g_low, t, g_low)));
-        let tail = b.let_("tail", scale.apply([w.into(), bits(rounder)]));
+        let tail = b.let_("tail", scale.apply([w.into(), bits(shifted)]));
         x.clone().lt(0.0).select(neg(tail), x - tail)
     })
 }

@@ -12,9 +12,9 @@ fn split(b: &mut KernelBuilder, x: &Expr) -> (Var, Var) {
     let bits_ = b.let_("bits", bits(normal));
     // Exponent bits of the difference between the bits of x and the bits of 2/3.
     let above = (bits_ - bits(2.0 / 3.0)) >> Expr::U32(23);
-    let exponent = b.let_("exponent", above << Expr::U32(23));
-    let f = b.let_("f", of_bits(bits_ - exponent) - 1.0);
-    let scaled = Expr::from(exponent).bitcast(Elem::I32).cast(Elem::F32);
+    let exponent_bits = b.let_("exponent_bits", above << Expr::U32(23));
+    let f = b.let_("f", of_bits(bits_ - exponent_bits) - 1.0);
+    let scaled = Expr::from(exponent_bits).bitcast(Elem::I32).cast(Elem::F32);
     let shift = Expr::from(tiny).select(-23.0, 0.0);
     let n = b.let_("n", fma(scaled, 1.192_092_9e-7, shift));
     (n, f)

@@ -20,13 +20,13 @@ pub(super) fn times_sigmoid(b: &mut KernelBuilder) -> FunctionId {
     b.function("times_sigmoid_f32", &meaning, &params, |b, params| {
         let [y, v, v_low] = [params[0], params[1], params[2]];
         let z = b.let_("z", neg(min(abs(v), 160.0)));
-        let (rounder, n) = reduce(b, z);
+        let (shifted, n) = reduce(b, z);
         let negative = b.let_("negative", Expr::from(v).lt(0.0));
         let low = b.let_("low", Expr::from(negative).select(v_low, neg(v_low)));
         let r = b.let_("r", fma(n, -LN_2, z) + fma(n, -LN_2_LOW, low));
         let p = polynomial(b, "p", &r.into(), &EXPONENTIAL);
         let t = b.let_("t", fma(r * r, p, r));
-        let power = b.let_("power", scale.apply([1.0.into(), bits(rounder)]));
+        let power = b.let_("power", scale.apply([1.0.into(), bits(shifted)]));
         let e = b.let_("e", fma(power, t, power));
         let e_low = b.let_("e_low", fma(power, t, power - e));
         let d = b.let_("d", 1.0 + Expr::from(e));
@@ -40,7 +40,7 @@ pub(super) fn times_sigmoid(b: &mut KernelBuilder) -> FunctionId {
         let over = b.let_("over", fma(q, d_low, fma(q, d, neg(top))) - top_low);
         let w = b.let_("w", fma(neg(over), inverse, q));
         // Above 30 the sigmoid rounds to 1, and an infinite y must not be corrected.
-        let scaled = choose(scale.apply([w.into(), bits(rounder)]), w.into());
+        let scaled = choose(scale.apply([w.into(), bits(shifted)]), w.into());
         Expr::from(v).gt(30.0).select(y, scaled)
     })
 }

@@ -5,7 +5,7 @@ use crate::expr::{Binary, ExprScope, Function, Type};
 
 pub(crate) fn no_closure(scope: &ExprScope, at: NodeSpan) -> SpecError {
     let ExprScope { key, example, meaning, .. } = scope;
-    let names = if scope.values.1 == 1 { "first name is" } else { "names are" };
+    let names = if scope.values.1 == 1 { "first parameter is" } else { "parameters are" };
     let message =
         format!("`{key}` takes a closure whose {names} {meaning}, as in `{key}: {example}`");
     SpecError::at_tokens(key, at, message)
@@ -30,8 +30,9 @@ pub(crate) fn expected(key: &'static str, at: NodeSpan, what: &str, found: &str)
 
 pub(crate) fn not_ascii(key: &'static str, at: NodeSpan, word: &str) -> SpecError {
     let word = clip(word);
-    let message =
-        format!("`{word}` is not a name here: use only ASCII letters, digits and `_`, and no `r#`");
+    let message = format!(
+        "`{word}` is not a valid name: use only ASCII letters, digits and `_`, and no `r#`"
+    );
     SpecError::at_tokens(key, at, message)
 }
 
@@ -48,17 +49,17 @@ pub(crate) fn cast(scope: &ExprScope, at: NodeSpan, ty: &str) -> SpecError {
     let has_f64 = scope.functions().any(|function| function == Function::ToF64);
     let message = match ty {
         "f32" | "f64" if has_f64 => {
-            format!("there is no `as`; a number is converted by `{ty}(…)`")
+            format!("`as` is not supported; convert a number by `{ty}(…)`")
         }
-        "f32" => {
-            "there is no `as`; an integer is converted by `f32(…)`, and an f32 needs nothing".into()
-        }
+        "f32" => "`as` is not supported; convert an integer by `f32(…)`, and leave an f32 as it is"
+            .into(),
         ty if has_f64 => format!(
-            "there is no `as` and no type `{}`; the conversions are `f32(…)` and `f64(…)`",
+            "`as` and the type `{}` are not supported; the conversions are `f32(…)` and `f64(…)`",
             clip(ty)
         ),
         ty => format!(
-            "there is no `as` and no type `{}`; the only conversion is `f32(…)`, of an integer",
+            "`as` and the type `{}` are not supported; the only conversion is `f32(…)`, of an \
+             integer",
             clip(ty)
         ),
     };
@@ -68,28 +69,28 @@ pub(crate) fn cast(scope: &ExprScope, at: NodeSpan, ty: &str) -> SpecError {
 pub(crate) fn method(scope: &ExprScope, at: NodeSpan, method: &str) -> SpecError {
     let message = match scope.function(method) {
         Some(function) => format!("functions are not methods; write `{}`", call_of(function)),
-        None => "there are no fields and methods; call a function instead".into(),
+        None => "fields and methods are not supported; call a function instead".into(),
     };
     SpecError::at_tokens(scope.key, at, message)
 }
 
 pub(crate) fn path(scope: &ExprScope, at: NodeSpan, last: &str) -> SpecError {
     let message = match scope.function(last) {
-        Some(function) => format!("there are no paths; write `{}`", call_of(function)),
-        None => "there are no paths and no `::`; write the name alone".into(),
+        Some(function) => format!("paths are not supported; write `{}`", call_of(function)),
+        None => "paths with `::` are not supported; write the name alone".into(),
     };
     SpecError::at_tokens(scope.key, at, message)
 }
 
 pub(crate) fn sign(key: &'static str, at: NodeSpan, sign: char) -> SpecError {
     let message = match sign {
-        '=' => "`=` belongs in `let` only; to compare, write `==`".into(),
+        '=' => "`=` is only for `let`; to compare, write `==`".into(),
         '&' => "`&` is not an operator; write `&&`".into(),
         '|' => "`|` is not an operator; write `||`".into(),
         '^' => "`^` is not an operator; a power is written as a product, `x * x`".into(),
-        '?' => "there is no `?`; write `if condition { a } else { b }`".into(),
-        ',' => "`,` belongs between operands of a function only; leave it out".into(),
-        ';' => "`;` ends a definition inside braces only; write `{ let t = …; … }`".into(),
+        '?' => "`?` is not supported; write `if condition { a } else { b }`".into(),
+        ',' => "`,` only separates the operands of a function; leave it out".into(),
+        ';' => "`;` only ends a definition inside braces; write `{ let t = …; … }`".into(),
         '.' => "`.` belongs inside a number, with digits on both sides".into(),
         other => format!("`{other}` is not an operator"),
     };
@@ -113,7 +114,7 @@ pub(crate) fn no_else(key: &'static str, at: NodeSpan) -> SpecError {
     SpecError::at_tokens(
         key,
         at,
-        "`if` needs `else { … }`: an expression has a value either way".into(),
+        "`if` needs `else { … }`: the expression must have a value in both cases".into(),
     )
 }
 

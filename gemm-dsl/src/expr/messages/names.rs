@@ -5,9 +5,9 @@ use crate::expr::tree::NodeSpan;
 use crate::expr::{ExprScope, Function, WAVES};
 use crate::syntax::closest;
 
-/// Returns a number of values as text, such as `2 values`.
-fn values(count: usize) -> String {
-    if count == 1 { "1 value".to_owned() } else { format!("{count} values") }
+/// Returns a number of parameters as text, such as `2 parameters`.
+fn parameters(count: usize) -> String {
+    if count == 1 { "1 parameter".to_owned() } else { format!("{count} parameters") }
 }
 
 pub(crate) fn missing_parameter(scope: &ExprScope, at: NodeSpan) -> SpecError {
@@ -16,15 +16,15 @@ pub(crate) fn missing_parameter(scope: &ExprScope, at: NodeSpan) -> SpecError {
     SpecError::at_tokens(
         key,
         at,
-        format!("the closure names nothing; name {meaning}{first}, as in `{example}`"),
+        format!("the closure has no parameters; name {meaning}{first}, as in `{example}`"),
     )
 }
 
 pub(crate) fn few_values(scope: &ExprScope, at: NodeSpan, given: usize) -> SpecError {
     let ExprScope { key, example, meaning, values: (least, _), .. } = scope;
     let message = format!(
-        "the closure names {}, and `{key}` has {least}: {meaning}, as in `{example}`",
-        values(given)
+        "the closure has {}, and `{key}` takes {least}: {meaning}, as in `{example}`",
+        parameters(given)
     );
     SpecError::at_tokens(key, at, message)
 }
@@ -33,8 +33,8 @@ pub(crate) fn many_values(scope: &ExprScope, at: NodeSpan, given: usize) -> Spec
     let ExprScope { key, example, meaning, values: (least, most), .. } = scope;
     let has = if least == most { most.to_string() } else { format!("{least} to {most}") };
     let message = format!(
-        "the closure names {}, and `{key}` has {has}: {meaning}, as in `{example}`; leave {} out",
-        values(given),
+        "the closure has {}, and `{key}` takes {has}: {meaning}, as in `{example}`; leave {} out",
+        parameters(given),
         if given - most == 1 {
             "the last".to_owned()
         } else {
@@ -49,7 +49,8 @@ pub(crate) fn indexed_value(scope: &ExprScope, at: NodeSpan, name: &str) -> Spec
     let message = match scope.operands {
         [] => format!("`{key}` names values, not arrays; write `{name}` alone"),
         _ => format!(
-            "`{name}` is {meaning}, not an array; write `{name}` alone, or name {meaning} before it"
+            "`{name}` is {meaning}, not an array; write `{name}` alone, or name {meaning} before \
+             `{name}`"
         ),
     };
     SpecError::at_tokens(key, at, message)
@@ -95,7 +96,7 @@ pub(crate) fn unused(scope: &ExprScope, at: NodeSpan, name: &str, parameter: boo
     let message = match parameter {
         // No prefixed name is suggested, because it would name another operand.
         true if is_output => format!("`{name}` is never read; read it, or leave it out"),
-        true => format!("`{name}` is never read; read it, or write `_{name}` if that is meant"),
+        true => format!("`{name}` is never read; read it, or write `_{name}` to ignore it"),
         false => format!("`{name}` is never read; leave the definition out"),
     };
     SpecError::at_tokens(scope.key, at, message)
@@ -109,7 +110,7 @@ pub(crate) fn unknown_name(
     gone: bool,
 ) -> SpecError {
     let hint = if gone {
-        ": the block that defines it ends before; define it outside".into()
+        ": its block has ended; define it outside the block".into()
     } else if let Some(function) = scope.function(name) {
         format!("; it is a function: `{}`", call_of(function))
     } else if name == WAVES && scope.has_waves() {
@@ -121,7 +122,8 @@ pub(crate) fn unknown_name(
     } else if names.is_empty() {
         "; only numbers and functions are allowed".into()
     } else {
-        format!("; there are {}", quoted(names))
+        let known = if names.len() == 1 { "the only known name is" } else { "the known names are" };
+        format!("; {known} {}", quoted(names))
     };
     SpecError::at_tokens(scope.key, at, format!("`{}` is not a known name{hint}", clip(name)))
 }
@@ -131,37 +133,43 @@ pub(super) fn call_of(function: Function) -> String {
     format!("{}({})", row.name, row.operands.join(", "))
 }
 
-/// Names of functions in CUDA C and Rust, with their names in the language.
-const ALIASES: &[(&str, &str)] = &[
-    ("fmax", "max"),
-    ("fmaxf", "max"),
-    ("maximum", "max"),
-    ("fmin", "min"),
-    ("fminf", "min"),
-    ("minimum", "min"),
-    ("fabs", "abs"),
-    ("fabsf", "abs"),
-    ("ln", "log"),
-    ("swish", "silu"),
-    ("mul_add", "fma"),
-    ("fmaf", "fma"),
-    ("rint", "round"),
-    ("rintf", "round"),
-    ("round_ties_even", "round"),
-    ("float", "f32"),
-    ("double", "f64"),
+/// Names that users may write for functions, with the names in this DSL. The third entry tells how
+/// the result differs; it is empty if the results are the same.
+const ALIASES: &[(&str, &str, &str)] = &[
+    ("fmax", "max", NAN_WINS),
+    ("fmaxf", "max", NAN_WINS),
+    ("maximum", "max", ""),
+    ("fmin", "min", NAN_WINS),
+    ("fminf", "min", NAN_WINS),
+    ("minimum", "min", ""),
+    ("fabs", "abs", ""),
+    ("fabsf", "abs", ""),
+    ("ln", "log", ""),
+    ("swish", "silu", ""),
+    ("mul_add", "fma", ""),
+    ("fmaf", "fma", ""),
+    ("rint", "round", ""),
+    ("rintf", "round", ""),
+    ("roundf", "round", " It rounds ties to even, not away from zero"),
+    ("round_ties_even", "round", ""),
+    ("float", "f32", ""),
+    ("double", "f64", ""),
 ];
+
+const NAN_WINS: &str = " It gives NaN if an operand is NaN";
 
 pub(crate) fn unknown_function(scope: &ExprScope, at: NodeSpan, name: &str) -> SpecError {
     let waves = scope.has_waves().then_some(WAVES);
     let functions: Vec<&'static str> = scope.functions().map(Function::name).chain(waves).collect();
-    let alias = ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, meant)| *meant);
-    let named = alias.or(name.strip_suffix('f')).and_then(|name| scope.function(name));
+    let alias = ALIASES.iter().find(|(alias, ..)| *alias == name);
+    let meant = alias.map(|(_, meant, _)| *meant).or(name.strip_suffix('f'));
+    let named = meant.and_then(|name| scope.function(name));
+    let differs = alias.map_or("", |(.., differs)| differs);
     let close = closest(name, &functions);
     let hint = match named.or_else(|| scope.function(close?)) {
-        Some(close) => format!("; did you mean `{}`?", call_of(close)),
+        Some(close) => format!("; did you mean `{}`?{differs}", call_of(close)),
         None if close == Some(WAVES) => "; did you mean `waves(128x256)`?".to_owned(),
-        None => format!("; there are {}", quoted(&functions)),
+        None => format!("; the known functions are {}", quoted(&functions)),
     };
     SpecError::at_tokens(scope.key, at, format!("`{}` is not a function{hint}", clip(name)))
 }

@@ -136,7 +136,7 @@ pub(crate) fn no_truths(
 pub(crate) fn remainder(key: &'static str, at: NodeSpan, float: Float) -> SpecError {
     let name = float.name();
     let message = format!(
-        "`%` is for integers; for {name} write `x - y * floor(x / y)`, which rounds as written"
+        "`%` is for integers; for {name} write `x - y * floor(x / y)`, where each operation rounds"
     );
     SpecError::at_tokens(key, at, message)
 }
@@ -182,7 +182,7 @@ pub(crate) fn arms(
 ) -> SpecError {
     let suggestion = match suggestion {
         Some(suggestion) => format!("write `{suggestion}`"),
-        None => "give both one type".into(),
+        None => "give both arms one type".into(),
     };
     let message =
         format!("one arm of `if` is {}, the other {}; {suggestion}", yes.name(), no.name());
@@ -233,7 +233,7 @@ pub(crate) fn by_zero(
     let convert = match typing.result {
         Type::Int => Some(never()),
         _ if !scope.has_floats() => None,
-        _ => Some(format!("convert both by `{}(…)`", typing.float.name())),
+        _ => Some(format!("convert both sides by `{}(…)`", typing.float.name())),
     };
     // The suggested `max` changes the divisor only if it is 0.
     let write = match (range.least, range.most) {

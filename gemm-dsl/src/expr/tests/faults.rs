@@ -27,9 +27,9 @@ fn of_the_head() {
     fault(
         "max(acc, 0.0)",
         "max",
-        "takes a closure whose first name is the accumulator, as in `epilogue: |acc|",
+        "takes a closure whose first parameter is the accumulator, as in `epilogue: |acc|",
     );
-    fault("|| 1.0", "||", "names nothing; name the accumulator first");
+    fault("|| 1.0", "||", "has no parameters; name the accumulator first");
     fault("|acc max(acc, 0.0)", "max", "expected `,` or `|`, found `max`");
     fault("|acc, ", "|", "`|` is not closed");
     fault("|1.0| acc", "1.0", "expected the name of a parameter, found `1.0`");
@@ -61,18 +61,23 @@ fn of_the_head() {
 fn of_names_and_functions() {
     fault("|acc| ac + 1.0", "ac", "did you mean `acc`?");
     fault("|acc| acc + f32(rwo)", "rwo", "did you mean `row`?");
-    fault("|acc| acc + x", "x", "there are `acc`, `m`, `n`, `k`, `row`, `col`");
+    fault("|acc| acc + x", "x", "the known names are `acc`, `m`, `n`, `k`, `row`, `col`");
     fault("|acc| acc + f32(batch)", "batch", "not a known name");
     fault(
         "|acc| if acc > 0.0 { let t = acc; t } else { t }",
         "t",
-        "the block that defines it ends before",
+        "its block has ended; define it outside the block",
     );
     fault("|acc| acc + gelu", "gelu", "it is a function: `gelu(x)`");
     fault("|acc| rlu(acc)", "rlu", "did you mean `relu(x)`?");
     fault("|acc| expf(acc)", "expf", "did you mean `exp(x)`?");
-    fault("|acc| fmaxf(acc, 0.0)", "fmaxf", "did you mean `max(a, b)`?");
-    fault("|acc| frobnicate(acc)", "frobnicate", "is not a function; there are `min`, `max`");
+    fault("|acc| fmaxf(acc, 0.0)", "fmaxf", "did you mean `max(a, b)`? It gives NaN");
+    fault("|acc| roundf(acc)", "roundf", "did you mean `round(x)`? It rounds ties to even");
+    fault(
+        "|acc| frobnicate(acc)",
+        "frobnicate",
+        "is not a function; the known functions are `min`, `max`",
+    );
     fault("|acc| max(acc)", "max(acc)", "`max` takes 2 operands, not 1: `max(a, b)`");
     fault("|acc| exp(acc, 2.0)", "exp(acc, 2.0)", "`exp` takes 1 operand, not 2: `exp(x)`");
     fault("|acc| acc.max(0.0)", ".", "functions are not methods; write `max(a, b)`");
@@ -118,10 +123,10 @@ fn remedies_are_sound() {
         ("|acc| acc + f32(5 / -k)", "write `min(-k, -1)`", "|acc| acc + f32(5 / min(-k, -1))"),
         (
             "|acc| acc + f32(5 % (n - n))",
-            "may be 0; convert both by `f32(…)`",
+            "may be 0; convert both sides by `f32(…)`",
             "|acc| acc + f32(5) / f32(n - n)",
         ),
-        ("|acc| acc + f32(5 / 0)", "may be 0; convert both", "|acc| acc + f32(5) / f32(0)"),
+        ("|acc| acc + f32(5 / 0)", "may be 0; convert both sides", "|acc| acc + f32(5) / f32(0)"),
         ("|acc| if row { acc } else { 0.0 }", "`x > 0`", "|acc| if row > 0 { acc } else { 0.0 }"),
         (
             "|acc| if acc { acc } else { 0.0 }",
@@ -177,10 +182,10 @@ fn of_the_grammar() {
     fault(
         "|acc| acc as i32",
         "as",
-        "no type `i32`; the only conversion is `f32(…)`, of an integer",
+        "the type `i32` are not supported; the only conversion is `f32(…)`, of an integer",
     );
-    fault("|acc| acc as f64", "as", "there is no `as` and no type `f64`");
-    fault("|acc| acc + row as f32", "as", "an integer is converted by `f32(…)`");
+    fault("|acc| acc as f64", "as", "`as` and the type `f64` are not supported");
+    fault("|acc| acc + row as f32", "as", "convert an integer by `f32(…)`");
     for op in ["+", "-", "*", "/", "%"] {
         let suggestion = format!("values here are immutable; write `{op}` for the result");
         fault(&format!("|acc| acc {op}= 1.0"), &format!("{op}="), &suggestion);
@@ -189,7 +194,7 @@ fn of_the_grammar() {
     fault("|acc| acc = 1.0", "=", "to compare, write `==`");
     fault("|acc| acc ^ 2.0", "^", "`^` is not an operator");
     fault("|acc| acc & acc", "&", "write `&&`");
-    fault("|acc| f32::max(acc, 0.0)", "::", "there are no paths; write `max(a, b)`");
+    fault("|acc| f32::max(acc, 0.0)", "::", "paths are not supported; write `max(a, b)`");
     fault("|acc| acc::x", "::", "write the name alone");
     fault("|mut acc| acc", "mut", "a parameter does not change; leave `mut` out");
     assert_eq!(faults(&EPILOGUE, "|mut| mut"), []);
@@ -209,7 +214,7 @@ fn of_the_grammar() {
     fault("|acc| { acc } + 1.0", "+", "not an operator");
     fault("|acc| 1.0 + { acc }", "{", "here write `( … )`");
     fault("|acc| let", "let", "expected a number, a name or `(`, found `let`");
-    fault("|acc| acc; 1.0", ";", "ends a definition inside braces only");
+    fault("|acc| acc; 1.0", ";", "only ends a definition inside braces");
 }
 
 #[test]
@@ -345,7 +350,7 @@ fn an_environment_says_how_many_values_and_which_operands() {
     };
     assert_eq!(faults(&FOLD, "|a, b, s, c[n], d[m, n]| a + b + s + c + d"), []);
     let found = faults(&FOLD, "|a| a");
-    assert!(found[0].1.contains("the closure names"), "{found:?}");
+    assert!(found[0].1.contains("the closure has"), "{found:?}");
     let found = faults(&FOLD, "|a, b, c[k]| a + b + c");
     assert_eq!(found[0].0, "c[k]");
     assert!(found[0].1.contains("an operand is one of `c`, `c[n]`, `c[m, n]`"), "{found:?}");

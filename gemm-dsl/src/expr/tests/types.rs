@@ -84,7 +84,7 @@ fn an_environment_says_which_values_it_has() {
         &MAP,
         "|a, b, c, d, e| a * b * c * d * e",
         "e",
-        "names 5 values, and `map` has 1 to 4: an element of each input, as in `|x| x * x`; \
+        "has 5 parameters, and `map` takes 1 to 4: an element of each input, as in `|x| x * x`; \
          leave the last out",
     );
     only(&MAP, "|a, b, c, d, e, f| a * b * c * d * e * f", "e, f", "leave the last 2 out");
@@ -92,16 +92,26 @@ fn an_environment_says_which_values_it_has() {
         &MAP,
         "x * x",
         "x",
-        "takes a closure whose names are an element of each input, as in `map: |x|",
+        "takes a closure whose parameters are an element of each input, as in `map: |x|",
     );
-    only(&MAP, "|| 1.0", "||", "names nothing; name an element of each input, as in `|x| x * x`");
+    only(
+        &MAP,
+        "|| 1.0",
+        "||",
+        "has no parameters; name an element of each input, as in `|x| x * x`",
+    );
     only(&MAP, "|x, y[n]| x * y", "y[n]", "`map` names values, not arrays; write `y` alone");
     only(&MAP, "|x: f64| x", ":", "has the type of its argument; leave `: …` out");
     only(&MAP, "|x, len| x / len", "len", "`len` is reserved");
-    only(&MAP, "|x| x + row", "row", "there are `x`, `i`, `len`");
-    only(&FOLD, "|a| a", "a", "names 1 value, and `fold` has 2: two values to fold, as in `|a, b|");
-    only(&FOLD, "|a, b, c| a + b + c", "c", "names 3 values, and `fold` has 2");
-    only(&FOLD, "|a, b| a + b + i", "i", "not a known name; there are `a`, `b`");
+    only(&MAP, "|x| x + row", "row", "the known names are `x`, `i`, `len`");
+    only(
+        &FOLD,
+        "|a| a",
+        "a",
+        "has 1 parameter, and `fold` takes 2: two values to fold, as in `|a, b|",
+    );
+    only(&FOLD, "|a, b, c| a + b + c", "c", "has 3 parameters, and `fold` takes 2");
+    only(&FOLD, "|a, b| a + b + i", "i", "not a known name; the known names are `a`, `b`");
     assert_eq!(faults(&FINISH, "|s| s * s"), []);
     assert_eq!(faults(&FINISH, "|s, len| sqrt(s / len)"), []);
     assert_eq!(faults(&FINISH, "|mean, m2, len| m2 / len - mean"), []);
@@ -109,7 +119,7 @@ fn an_environment_says_which_values_it_has() {
     only(&FINISH, "|s, i| s / i", "i", "`i` is reserved");
     only(&FINISH, "|s, len, len| s / len", "len", "`len` is defined already");
     only(&FINISH, "|s| { let len = s; len }", "len", "`len` is reserved");
-    only(&FINISH, "|s| s / len", "len", "not a known name; there are `s`");
+    only(&FINISH, "|s| s / len", "len", "not a known name; the only known name is `s`");
     assert_eq!(faults(&IDENTITY, "-1.0 / 0.0"), []);
     only(&IDENTITY, "|a| 0.0", "|", "takes no parameters; write the expression alone, as in `0.0`");
     only(&IDENTITY, "x", "x", "not a known name; only numbers and functions are allowed");
@@ -119,12 +129,15 @@ fn an_environment_says_which_values_it_has() {
 #[test]
 fn a_key_without_f64_does_not_know_the_word() {
     let found = faults(&EPILOGUE, "|acc| f64(acc)");
-    assert!(found[0].1.starts_with("`f64` is not a function; there are"), "{found:?}");
+    assert!(
+        found[0].1.starts_with("`f64` is not a function; the known functions are"),
+        "{found:?}"
+    );
     assert!(!found[0].1["`f64` is not a function".len()..].contains("f64"), "{found:?}");
     assert_eq!(faults(&EPILOGUE, "|acc, f64| acc * f64"), []);
     assert!(faults(&MAP, "|f64| f64")[0].1.contains("`f64` is a function"));
     assert!(faults(&MAP, "|x| double(x)")[0].1.contains("did you mean `f64(integer)`?"));
-    assert!(faults(&MAP, "|x| x as f64")[0].1.contains("a number is converted by `f64(…)`"));
+    assert!(faults(&MAP, "|x| x as f64")[0].1.contains("convert a number by `f64(…)`"));
     assert!(faults(&MAP, "|x| x as i32")[0].1.contains("conversions are `f32(…)` and `f64(…)`"));
 }
 

@@ -1,4 +1,4 @@
-//! Statements of the asynchronous units: mbarriers, box copies and `wgmma`.
+//! Statements of the asynchronous units: mbarriers, TMA copies and `wgmma`.
 
 use super::KernelBuilder;
 use crate::ir::{

@@ -52,6 +52,8 @@ pub(super) fn give_way(k: &mut Kernel, of_user: &[usize]) {
     let buffers = k.buffers.iter().enumerate().filter(|(id, _)| !is_given(*id));
     let buffers = buffers.map(|(_, buffer)| &buffer.name);
     let buffers = buffers.chain(k.mbarriers.iter().map(|decl| &decl.name));
+    let sections = k.sections().into_iter().map(|section| &section.name);
+    let functions = functions.chain(sections);
     let taken = own.chain(consts).chain(vars).chain(functions).chain(buffers).chain([&k.name]);
     let mut names = Names::without(taken.cloned().collect::<Vec<_>>());
     for &n in of_user {

@@ -1,7 +1,10 @@
 //! Arguments of a launch, and the checked call built from them.
 
-use crate::ir::Elem;
-use crate::ir::{Extent, Operand};
+use crate::ir::{Elem, Extent, Operand};
+use smallvec::SmallVec;
+
+/// Bits of the scalar parameters of a kernel. Few kernels have more parameters.
+pub type ScalarBits = SmallVec<[u64; 16]>;
 
 /// Array that a launch passes to a buffer parameter.
 #[derive(Clone, Copy, Debug)]
@@ -61,11 +64,11 @@ pub struct Arguments<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     /// Bits of each scalar parameter, zero-extended to 64 bits, in parameter order; 0 for buffers.
-    pub scalars: Vec<u64>,
+    pub scalars: ScalarBits,
     /// Blocks along x, y and z.
     pub grid: [u32; 3],
     /// Arrays with tensor maps, in parameter order.
-    pub maps: Vec<MappedArray>,
+    pub maps: SmallVec<[MappedArray; 4]>,
 }
 
 /// Shape of an array with a tensor map, in elements.
@@ -74,9 +77,9 @@ pub struct MappedArray {
     /// Index among the buffer parameters.
     pub position: usize,
     /// Extents, outermost first.
-    pub extents: Vec<u64>,
+    pub extents: SmallVec<[u64; 3]>,
     /// Stride along each dimension.
-    pub strides: Vec<u64>,
+    pub strides: SmallVec<[u64; 3]>,
 }
 
 impl Call {

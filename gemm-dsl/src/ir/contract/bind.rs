@@ -1,9 +1,12 @@
 //! Binding of arguments to a kernel, by name or in order, with one common check.
 
-use super::arguments::{Arguments, ArrayAxis, ArrayPlace, BoundArray, Call, MappedArray};
+use super::arguments::{
+    Arguments, ArrayAxis, ArrayPlace, BoundArray, Call, MappedArray, ScalarBits,
+};
 use super::{ArrayParameter, Between, Contract, ContractError, HostExpr, Need, Parameter, Subject};
 use crate::ir::{HostError, Operand, Requirement, Scalar, Source, Ty};
 use crate::target::arch::GRID_BLOCKS;
+use smallvec::SmallVec;
 
 /// Alignment of the address and the strides of an array with a tensor map, in bytes.
 const MAP_BYTES: u64 = 16;
@@ -12,6 +15,9 @@ const MAP_EXTENT: u64 = 1 << 32;
 /// Exclusive upper bound of the strides of an array with a tensor map, in bytes.
 const MAP_STRIDE: u64 = 1 << 40;
 
+/// Number of dimensions for which a binding needs no allocation.
+const FEW_DIMENSIONS: usize = 4;
+
 impl Contract {
     /// Binds arguments by name.
     ///
@@ -19,7 +25,7 @@ impl Contract {
     /// Returns the first rule or requirement that does not hold.
     pub fn bind(&self, given: &Arguments<'_>) -> Result<Call, ContractError> {
         let find = |operand| given.arrays.iter().find(|(o, _)| *o == operand).map(|(_, a)| a);
-        let mut scalars = Vec::with_capacity(self.params.len());
+        let mut scalars = ScalarBits::new();
         for param in &self.params {
             scalars.push(match param {
                 Parameter::Array(_) => 0,
@@ -52,7 +58,7 @@ impl Contract {
         scalars: &[u64],
     ) -> Result<Call, ContractError> {
         let mut given = scalars.iter();
-        let mut bits = Vec::with_capacity(self.params.len());
+        let mut bits = ScalarBits::new();
         for param in &self.params {
             bits.push(match param {
                 Parameter::Array(_) => 0,
@@ -70,25 +76,20 @@ impl Contract {
     /// Checks all rules and requirements. `find` returns the array of the n-th buffer parameter.
     fn check<'a>(
         &self,
-        scalars: Vec<u64>,
+        scalars: ScalarBits,
         find: impl Fn(&ArrayParameter, usize) -> Option<BoundArray<'a>>,
     ) -> Result<Call, ContractError> {
-        // Only extents and strides get a value here, because no rule depends on the numbers that
-        // the caller passes.
-        let mut values = Vec::with_capacity(scalars.len());
         for (param, &bits) in self.params.iter().zip(&scalars) {
-            values.push(match param {
-                Parameter::Array(_) => None,
-                Parameter::Scalar { ty, source, .. } => {
-                    let limit = greatest(*ty, *source);
-                    if bits > limit {
-                        let subject = self.subject(*source, &find);
-                        return Err(self.unmet(subject, Need::AtMost(limit), bits.into()));
-                    }
-                    (ty.is_index() && !matches!(source, Source::Argument(_))).then_some(bits)
+            if let Parameter::Scalar { ty, source, .. } = param {
+                let limit = greatest(*ty, *source);
+                if bits > limit {
+                    let subject = self.subject(*source, &find);
+                    return Err(self.unmet(subject, Need::AtMost(limit), bits.into()));
                 }
-            });
+            }
         }
+        // Rules and requirements contain extents and strides only, whose bits are their values.
+        let values = &scalars[..];
         // Lists are checked first, because the number of matrices may be derived from an argument
         // that should be a list but is not.
         for (position, array) in self.arrays().enumerate() {
@@ -105,19 +106,19 @@ impl Contract {
                 let need = Need::Element { expected: array.elem, found: bound.elem };
                 return Err(self.unmet(subject, need, 0));
             }
-            self.count(array, &bound, &values)?;
-            self.strides(array, &bound, &values)?;
+            self.count(array, &bound, values)?;
+            self.strides(array, &bound, values)?;
         }
         for (position, array) in self.arrays().enumerate().filter(|(_, array)| array.is_written) {
             let Some(bound) = find(array, position) else { continue };
-            self.distinct(array, bound.name, &values)?;
+            self.distinct(array, bound.name, values)?;
         }
         for requirement in &self.requires {
-            self.requirement(requirement, &values, &find)?;
+            self.requirement(requirement, values, &find)?;
         }
         for (position, array) in self.arrays().enumerate() {
             let Some(bound) = find(array, position) else { continue };
-            let span = self.span(array, &values)?;
+            let span = self.span(array, values)?;
             for (nth, region) in bound.place.regions().iter().enumerate() {
                 if span > region.len.into() {
                     let subject = self.nth(array, bound.name, nth);
@@ -130,7 +131,7 @@ impl Contract {
         for (axis, (blocks, limit)) in self.grid.iter().zip(GRID_BLOCKS.map(u64::from)).enumerate()
         {
             let subject = || Subject::Blocks { axis };
-            let value = self.value(blocks, &values, subject)?;
+            let value = self.value(blocks, values, subject)?;
             if value > limit {
                 return Err(self.unmet(subject(), Need::AtMost(limit), value.into()));
             }
@@ -141,16 +142,15 @@ impl Contract {
             let need = Need::Multiple { of: of.into() };
             return Err(self.unmet(Subject::Blocks { axis: 0 }, need, grid[0].into()));
         }
-        let mut call = Call { scalars, grid, maps: Vec::new() };
+        let mut maps = SmallVec::new();
         // An empty launch needs no tensor maps.
-        let mapped = self.arrays().enumerate().filter(|(_, a)| a.map.is_some() && !call.is_empty());
-        let mut maps = Vec::new();
-        for (position, array) in mapped {
-            let Some(bound) = find(array, position) else { continue };
-            maps.push(self.mapped(array, position, &bound, &values)?);
+        if !grid.contains(&0) {
+            for (position, array) in self.arrays().enumerate().filter(|(_, a)| a.map.is_some()) {
+                let Some(bound) = find(array, position) else { continue };
+                maps.push(self.mapped(array, position, &bound, values)?);
+            }
         }
-        call.maps = maps;
-        Ok(call)
+        Ok(Call { scalars, grid, maps })
     }
 
     /// Checks the rule for tensor maps.
@@ -159,7 +159,7 @@ impl Contract {
         array: &ArrayParameter,
         position: usize,
         bound: &BoundArray<'_>,
-        values: &[Option<u64>],
+        values: &[u64],
     ) -> Result<MappedArray, ContractError> {
         let (operand, size) = (array.operand, u64::from(array.elem.size()));
         for region in bound.place.regions() {
@@ -169,7 +169,7 @@ impl Contract {
                 return Err(self.unmet(self.array(operand, bound.name), need, beyond.into()));
             }
         }
-        let (mut extents, mut strides) = (Vec::new(), Vec::new());
+        let (mut extents, mut strides) = (SmallVec::new(), SmallVec::new());
         for (dim, (extent, stride)) in array.dims.iter().zip(&array.strides).enumerate() {
             let name = || bound.name.to_owned();
             let subject = || Subject::Dimension { operand, name: name(), dim };
@@ -214,7 +214,7 @@ impl Contract {
         &self,
         array: &ArrayParameter,
         bound: &BoundArray<'_>,
-        values: &[Option<u64>],
+        values: &[u64],
     ) -> Result<(), ContractError> {
         let (Some(count), ArrayPlace::List(list)) = (&array.count, bound.place) else {
             return Ok(());
@@ -232,7 +232,7 @@ impl Contract {
         &self,
         array: &ArrayParameter,
         bound: &BoundArray<'_>,
-        values: &[Option<u64>],
+        values: &[u64],
     ) -> Result<(), ContractError> {
         let Some(axes) = bound.axes else { return Ok(()) };
         if axes.len() != array.rank() {
@@ -272,7 +272,7 @@ impl Contract {
         &self,
         array: &ArrayParameter,
         name: &str,
-        values: &[Option<u64>],
+        values: &[u64],
     ) -> Result<(), ContractError> {
         let subject = || self.array(array.operand, name);
         // An empty list writes nothing.
@@ -281,7 +281,7 @@ impl Contract {
         {
             return Ok(());
         }
-        let mut dims = Vec::with_capacity(array.rank());
+        let mut dims = SmallVec::<[_; FEW_DIMENSIONS]>::new();
         for (dim, (extent, stride)) in array.dims.iter().zip(&array.strides).enumerate().rev() {
             let extent = self.value(extent, values, subject)?;
             if extent == 0 {
@@ -308,14 +308,12 @@ impl Contract {
     fn requirement<'a>(
         &self,
         requirement: &Requirement,
-        values: &[Option<u64>],
+        values: &[u64],
         find: &impl Fn(&ArrayParameter, usize) -> Option<BoundArray<'a>>,
     ) -> Result<(), ContractError> {
-        let scalar = |s: Scalar| {
-            let value = values.get(s.param).copied().flatten();
-            value.unwrap_or_else(|| {
-                unreachable!("Contract::new: the value is an extent or a stride")
-            })
+        let scalar = |s: Scalar| match values.get(s.param) {
+            Some(value) => *value,
+            None => unreachable!("Contract::new: the value is an extent or a stride"),
         };
         let subject = |s: Scalar| match self.params.get(s.param) {
             Some(Parameter::Scalar { source, .. }) => self.subject(*source, find),
@@ -375,7 +373,7 @@ impl Contract {
     }
 
     /// Number of elements from the first to the last that a kernel may access.
-    fn span(&self, array: &ArrayParameter, values: &[Option<u64>]) -> Result<u128, ContractError> {
+    fn span(&self, array: &ArrayParameter, values: &[u64]) -> Result<u128, ContractError> {
         let subject = || self.array(array.operand, &array.name);
         let mut last: u128 = 0;
         for (dim, stride) in array.dims.iter().zip(&array.strides) {
@@ -393,7 +391,7 @@ impl Contract {
     fn value(
         &self,
         host_expr: &HostExpr,
-        values: &[Option<u64>],
+        values: &[u64],
         subject: impl FnOnce() -> Subject,
     ) -> Result<u64, ContractError> {
         match host_expr.value(values) {
@@ -443,7 +441,7 @@ impl Contract {
     }
 
     fn unmet(&self, subject: Subject, need: Need, value: i128) -> ContractError {
-        ContractError { kernel: self.kernel.clone(), subject, need, value }
+        ContractError { kernel: self.kernel.to_string(), subject, need, value }
     }
 }
 

@@ -6,6 +6,7 @@ use crate::ir::{
     Elem, Expr, Extent, Geometry, KernelBuilder, Operand, Source, TensorMap, TensorSwizzle, Ty,
 };
 use crate::spec::SgemmSpec;
+use smallvec::smallvec;
 
 const A: Operand = Operand::Input(0);
 const B: Operand = Operand::Input(1);
@@ -164,7 +165,7 @@ fn distances_that_are_no_multiple_are_told_apart() {
 /// shapes of the map.
 fn mapped(address: u64, rows: u64, pitch: u64, blocks: u64) -> Result<Vec<MappedArray>, String> {
     let mut b = KernelBuilder::new("boxes");
-    let map = TensorMap { tile: vec![8, 64], swizzle: TensorSwizzle::Bytes128 };
+    let map = TensorMap { tile: vec![8, 64].into(), swizzle: TensorSwizzle::Bytes128 };
     let from = b.tensor_map("from", Elem::Bf16, A, map);
     let m = Expr::from(b.extent("m", Ty::U64, Extent::M));
     let stride = Source::Stride { operand: A, dim: 0 };
@@ -177,13 +178,13 @@ fn mapped(address: u64, rows: u64, pitch: u64, blocks: u64) -> Result<Vec<Mapped
     let axes = None;
     let array = BoundArray { name: "a", elem: Elem::Bf16, place, axes };
     let call = kernel.contract().bind_in_order(&[array], &[rows, pitch]);
-    call.map(|call| call.maps).map_err(|unmet| unmet.to_string())
+    call.map(|call| call.maps.into_vec()).map_err(|unmet| unmet.to_string())
 }
 
 #[test]
 fn what_the_driver_would_refuse_of_a_tensor_map_is_told_before() {
-    let (position, extents) = (0, vec![100, 64]);
-    let expected = MappedArray { position, extents, strides: vec![72, 1] };
+    let (position, extents, strides) = (0, smallvec![100, 64], smallvec![72, 1]);
+    let expected = MappedArray { position, extents, strides };
     assert_eq!(mapped(16, 100, 72, 1), Ok(vec![expected]));
     let says = |outcome: Result<Vec<MappedArray>, String>, what: &str| {
         let told = outcome.expect_err(what);

@@ -1,10 +1,11 @@
 //! Binding of a program: extents and numbers by name, arrays by operand.
 
-use super::{Array, Expr, Operand, VerifiedProgram};
-use crate::ir::Extent;
+use super::{LaunchProgram, Operand};
 use crate::ir::contract::ArrayAxis;
-use crate::ir::eval::{HostError, eval};
+use crate::ir::{Extent, HostError, HostExpr};
+use smallvec::SmallVec;
 use std::fmt;
+use std::ops::Range;
 use thiserror::Error;
 
 /// Part of a program that its caller supplies.
@@ -45,25 +46,50 @@ pub enum BindError {
 }
 
 /// Values of all handles of a program for one problem: extents, bits of numbers, and computed
-/// values. [`VerifiedProgram::bind`] creates it.
+/// values. [`LaunchProgram::bind`] creates it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProgramValues {
-    all: Vec<Option<u64>>,
-    arguments: Vec<u64>,
+    all: SmallVec<[u64; 16]>,
+    /// Positions of the caller's numbers.
+    arguments: Range<usize>,
 }
 
 impl ProgramValues {
     /// Bits of the caller's numbers, in the program's order.
     pub fn arguments(&self) -> &[u64] {
-        &self.arguments
+        &self.all[self.arguments.clone()]
+    }
+
+    /// Evaluates an expression of the program for the problem; a condition is 0 or 1.
+    ///
+    /// # Errors
+    /// Returns [`HostError::Overflow`] or [`HostError::Negative`] if it cannot be computed.
+    pub fn eval(&self, expr: &HostExpr) -> Result<u64, HostError> {
+        let value = expr.value(&self.all)?;
+        u64::try_from(value).map_err(|_| HostError::Overflow)
+    }
+
+    /// Gap-free layout of an array with these extents.
+    ///
+    /// # Errors
+    /// Same as [`eval`](Self::eval).
+    pub fn packed(&self, dims: &[HostExpr]) -> Result<PackedLayout, HostError> {
+        let (mut axes, mut len) = (SmallVec::new(), 1_u64);
+        for dim in dims.iter().rev() {
+            let extent = self.eval(dim)?;
+            axes.push(ArrayAxis { extent, stride: len });
+            len = len.saturating_mul(extent);
+        }
+        axes.reverse();
+        Ok(PackedLayout { axes, len })
     }
 }
 
 /// Arrays that a caller passes to a program, in the program's order.
 #[derive(Clone, Debug)]
 pub struct ProgramArrays<'a, A> {
-    pub(super) inputs: Vec<&'a A>,
-    pub(super) outputs: Vec<&'a A>,
+    pub(super) inputs: SmallVec<[&'a A; 8]>,
+    pub(super) outputs: SmallVec<[&'a A; 4]>,
 }
 
 impl<'a, A> ProgramArrays<'a, A> {
@@ -80,11 +106,11 @@ impl<'a, A> ProgramArrays<'a, A> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackedLayout {
     /// Dimensions, outermost first.
-    pub axes: Vec<ArrayAxis>,
+    pub axes: SmallVec<[ArrayAxis; 4]>,
     pub len: u64,
 }
 
-impl VerifiedProgram {
+impl LaunchProgram {
     /// Binds the extents of a problem and the bits of its numbers by name, and computes the
     /// program's values.
     ///
@@ -98,15 +124,19 @@ impl VerifiedProgram {
     ) -> Result<ProgramValues, BindError> {
         let names = self.arguments.iter().map(|argument| &*argument.name);
         let number = |name: &str| ProgramInput::Number(name.to_owned());
-        let extents = in_order(self.extents.iter().copied(), extents, ProgramInput::Extent)?;
-        let arguments = in_order(names, numbers, number)?;
-        let (extents, arguments) = (extents.into_iter().copied(), arguments.into_iter().copied());
-        let arguments: Vec<u64> = arguments.collect();
-        let all = extents.chain(arguments.iter().copied()).map(Some).collect();
+        let mut all = SmallVec::new();
+        for value in in_order(self.extents.iter().copied(), extents, ProgramInput::Extent)? {
+            all.push(*value?);
+        }
+        let first = all.len();
+        for value in in_order(names, numbers, number)? {
+            all.push(*value?);
+        }
+        let arguments = first..all.len();
         let mut values = ProgramValues { all, arguments };
         for value in &self.values {
-            let value = self.eval(&value.expr, &values)?;
-            values.all.push(Some(value));
+            let value = values.eval(value)?;
+            values.all.push(value);
         }
         Ok(values)
     }
@@ -119,44 +149,21 @@ impl VerifiedProgram {
         &self,
         arrays: &'a [(Operand, A)],
     ) -> Result<ProgramArrays<'a, A>, BindError> {
-        let operands = self.inputs.iter().chain(&self.outputs).map(|array: &Array| array.operand);
-        let mut inputs = in_order(operands, arrays, ProgramInput::Array)?;
-        let outputs = inputs.split_off(self.inputs.len());
-        Ok(ProgramArrays { inputs, outputs })
-    }
-
-    /// Evaluates an expression of the program for a problem. A condition evaluates to 0 or 1.
-    ///
-    /// # Errors
-    /// Returns [`HostError::Overflow`] or [`HostError::Negative`] if the expression cannot be
-    /// evaluated.
-    pub fn eval(&self, expr: &Expr, values: &ProgramValues) -> Result<u64, HostError> {
-        let value = eval(expr, &[], &values.all)?;
-        u64::try_from(value).map_err(|_| HostError::Overflow)
-    }
-
-    /// Returns the layout without gaps of an array with these extents.
-    ///
-    /// # Errors
-    /// Same as for [`eval`](Self::eval).
-    pub fn packed(&self, dims: &[Expr], values: &ProgramValues) -> Result<PackedLayout, HostError> {
-        let (mut axes, mut len) = (Vec::with_capacity(dims.len()), 1_u64);
-        for dim in dims.iter().rev() {
-            let extent = self.eval(dim, values)?;
-            axes.push(ArrayAxis { extent, stride: len });
-            len = len.saturating_mul(extent);
-        }
-        axes.reverse();
-        Ok(PackedLayout { axes, len })
+        let operands = self.inputs.iter().chain(&self.outputs).map(|array| array.operand);
+        let mut bound = in_order(operands, arrays, ProgramInput::Array)?;
+        Ok(ProgramArrays {
+            inputs: bound.by_ref().take(self.inputs.len()).collect::<Result<_, _>>()?,
+            outputs: bound.collect::<Result<_, _>>()?,
+        })
     }
 }
 
-/// Sorts the given values into the order in which the program declares their names.
+/// Returns the given values in the order in which the program declares their names.
 fn in_order<N: Copy + PartialEq, V>(
     declared: impl Iterator<Item = N> + Clone,
     given: &[(N, V)],
     input: impl Fn(N) -> ProgramInput,
-) -> Result<Vec<&V>, BindError> {
+) -> Result<impl Iterator<Item = Result<&V, BindError>>, BindError> {
     for (nth, (name, _)) in given.iter().enumerate() {
         if given[..nth].iter().any(|(other, _)| other == name) {
             return Err(BindError::Repeated(input(*name)));
@@ -165,9 +172,8 @@ fn in_order<N: Copy + PartialEq, V>(
             return Err(BindError::Unknown(input(*name)));
         }
     }
-    let value = |name| {
+    Ok(declared.map(move |name| {
         let found = given.iter().find(|(given, _)| *given == name);
         found.map(|(_, value)| value).ok_or_else(|| BindError::Missing(input(name)))
-    };
-    declared.map(value).collect()
+    }))
 }

@@ -266,7 +266,7 @@ impl ProgramCheck<'_> {
                 format!("`{name}` has no {operand:?}")
             })?;
         }
-        for param in contract.params() {
+        for param in &contract.params {
             let Parameter::Scalar { ty, source, .. } = param else { continue };
             match *source {
                 Source::Extent(extent) => {
@@ -292,7 +292,7 @@ impl ProgramCheck<'_> {
         }
         for (extent, _) in &launch.extents {
             let takes = |p: &Parameter| matches!(p, Parameter::Scalar { source: Source::Extent(e), .. } if e == extent);
-            require(contract.params().iter().any(takes), || format!("`{name}` takes no {extent}"))?;
+            require(contract.params.iter().any(takes), || format!("`{name}` takes no {extent}"))?;
         }
         Ok(writes)
     }

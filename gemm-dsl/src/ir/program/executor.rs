@@ -2,12 +2,14 @@
 //! each launch to the first kernel whose contract they meet, and passes the launch to a back end.
 
 use super::bind::{BindError, PackedLayout, ProgramArrays, ProgramValues};
-use super::{KernelId, Launch, Slot, Temp, VerifiedProgram};
+use super::launch_program::Launches;
+use super::{KernelId, Launch, LaunchProgram, Slot, Temp};
 use crate::ir::contract::{
-    Arguments, ArrayParameter, ArrayPlace, BoundArray, Call, ContractError, MappedArray, Parameter,
-    Region,
+    Arguments, ArrayParameter, ArrayPlace, BoundArray, Call, Contract, ContractError, MappedArray,
+    Parameter, Region,
 };
-use crate::ir::{Elem, HostError, Operand, TensorMap, Ty};
+use crate::ir::{Elem, Extent, HostError, HostExpr, Operand, TensorMap, Ty};
+use smallvec::SmallVec;
 
 /// Back end that runs the launches of a program.
 pub trait ProgramBackend {
@@ -51,7 +53,7 @@ pub trait ProgramBackend {
 #[derive(Clone, Debug)]
 pub struct Temporary<'p> {
     pub number: usize,
-    pub temp: &'p Temp,
+    pub temp: &'p Temp<HostExpr>,
     pub layout: PackedLayout,
 }
 
@@ -72,7 +74,7 @@ pub struct KernelLaunch<'a, A> {
     /// True if this is the main launch of the program.
     pub is_main: bool,
     /// Values of all parameters, in their order.
-    pub arguments: Vec<KernelArgument<'a, A>>,
+    pub arguments: SmallVec<[KernelArgument<'a, A>; 16]>,
 }
 
 impl<'a, A> KernelLaunch<'a, A> {
@@ -115,7 +117,7 @@ pub enum KernelArgument<'a, A> {
 pub struct Execution<R> {
     /// Kernel of the main launch; known even if nothing was launched.
     pub main: KernelId,
-    pub launches: Vec<ExecutedLaunch<R>>,
+    pub launches: SmallVec<[ExecutedLaunch<R>; 2]>,
 }
 
 #[derive(Clone, Debug)]
@@ -129,8 +131,8 @@ pub struct ExecutedLaunch<R> {
     pub report: Option<R>,
 }
 
-impl VerifiedProgram {
-    /// Runs the program for a problem.
+impl LaunchProgram {
+    /// Runs the program for a problem. A run with few launches allocates nothing on the host.
     ///
     /// # Errors
     /// If no kernel of a launch has a contract that is met, returns the violation of the last one,
@@ -144,8 +146,10 @@ impl VerifiedProgram {
     ) -> Result<Execution<B::Report>, B::Error> {
         let launches = self.launches(values)?;
         let main = main_launch(&launches);
-        let mut executor = Executor { program: self, values, arrays, backend, temps: Vec::new() };
-        let mut chosen = Vec::with_capacity(launches.len());
+        let temps = SmallVec::new();
+        let (inputs, outputs) = (arrays.inputs(), arrays.outputs());
+        let mut executor = Executor { program: self, values, inputs, outputs, backend, temps };
+        let mut chosen = SmallVec::<[(KernelId, Call); 2]>::new();
         for launch in &launches {
             let (kernel, call) = executor.choose(launch)?;
             if !call.is_empty() {
@@ -154,7 +158,7 @@ impl VerifiedProgram {
             chosen.push((kernel, call));
         }
         let main_kernel = main.map_or(KernelId(0), |number| chosen[number].0);
-        let mut executed = Vec::with_capacity(chosen.len());
+        let mut executed = SmallVec::new();
         for (number, (kernel, call)) in chosen.iter().enumerate() {
             let (kernel, grid, is_main) = (*kernel, call.grid, main == Some(number));
             let report = match call.is_empty() {
@@ -165,44 +169,53 @@ impl VerifiedProgram {
         }
         Ok(Execution { main: main_kernel, launches: executed })
     }
+
+    /// Contract of a kernel.
+    pub fn contract(&self, kernel: KernelId) -> &Contract {
+        match self.contracts.get(kernel.0) {
+            Some(contract) => contract,
+            None => unreachable!("check: every kernel is there"),
+        }
+    }
 }
 
 /// Returns the index of the main launch of a run: the launch of the preferred kernel or one of its
 /// variants, otherwise the first launch. `None` if there are no launches.
-fn main_launch(launches: &[&Launch]) -> Option<usize> {
-    let is_preferred = |launch: &&Launch| launch.choose.contains(&KernelId(0));
+fn main_launch(launches: &Launches<'_>) -> Option<usize> {
+    let is_preferred = |launch: &&Launch<HostExpr>| launch.choose.contains(&KernelId(0));
     launches.iter().position(is_preferred).or((!launches.is_empty()).then_some(0))
 }
 
 /// State of a running program.
 struct Executor<'a, B: ProgramBackend> {
-    program: &'a VerifiedProgram,
+    program: &'a LaunchProgram,
     values: &'a ProgramValues,
-    arrays: &'a ProgramArrays<'a, B::Array>,
+    inputs: &'a [&'a B::Array],
+    outputs: &'a [&'a B::Array],
     backend: &'a mut B,
     /// Temporaries that launches have used so far, with their arrays if they are allocated.
-    temps: Vec<(Temporary<'a>, Option<B::Array>)>,
+    temps: SmallVec<[(Temporary<'a>, Option<B::Array>); 2]>,
 }
 
 impl<B: ProgramBackend> Executor<'_, B> {
     /// Returns the first kernel of a launch whose contract is met.
-    fn choose(&mut self, launch: &Launch) -> Result<(KernelId, Call), B::Error> {
+    fn choose(&mut self, launch: &Launch<HostExpr>) -> Result<(KernelId, Call), B::Error> {
         for (_, slot) in &launch.bind {
             if let Slot::Temp(number) = slot {
                 self.declare(*number)?;
             }
         }
-        let mut extents = Vec::with_capacity(launch.extents.len());
+        let mut extents = SmallVec::<[(Extent, u64); 8]>::new();
         for (extent, value) in &launch.extents {
-            extents.push((*extent, self.program.eval(value, self.values)?));
+            extents.push((*extent, self.values.eval(value)?));
         }
         let arrays = launch.bind.iter().map(|(operand, slot)| (*operand, self.describe(*slot)));
-        let arrays: Vec<(Operand, BoundArray<'_>)> = arrays.collect();
+        let arrays: SmallVec<[(Operand, BoundArray<'_>); 8]> = arrays.collect();
         let arguments = self.values.arguments();
         let given = Arguments { extents: &extents, arguments, arrays: &arrays };
         let mut unmet = None;
         for &id in &launch.choose {
-            match self.program.kernel(id).contract().bind(&given) {
+            match self.program.contract(id).bind(&given) {
                 Ok(call) => return Ok((id, call)),
                 Err(error) => unmet = Some(error),
             }
@@ -217,7 +230,7 @@ impl<B: ProgramBackend> Executor<'_, B> {
     fn declare(&mut self, number: usize) -> Result<(), HostError> {
         for number in self.temps.len()..=number {
             let temp = &self.program.temps[number];
-            let layout = self.program.packed(&temp.dims, self.values)?;
+            let layout = self.values.packed(&temp.dims)?;
             self.temps.push((Temporary { number, temp, layout }, None));
         }
         Ok(())
@@ -225,20 +238,20 @@ impl<B: ProgramBackend> Executor<'_, B> {
 
     fn describe(&self, slot: Slot) -> BoundArray<'_> {
         match slot {
-            Slot::Input(n) => self.backend.describe(self.arrays.inputs[n]),
-            Slot::Output(n) => self.backend.describe(self.arrays.outputs[n]),
+            Slot::Input(n) => self.backend.describe(self.inputs[n]),
+            Slot::Output(n) => self.backend.describe(self.outputs[n]),
             Slot::Temp(n) => self.temps[n].0.describe(),
         }
     }
 
     fn launch(
         &mut self,
-        launch: &Launch,
+        launch: &Launch<HostExpr>,
         kernel: KernelId,
         call: &Call,
         is_main: bool,
     ) -> Result<B::Report, B::Error> {
-        let params = self.program.kernel(kernel).contract().params();
+        let params = &self.program.contract(kernel).params;
         for param in params {
             if let Parameter::Array(array) = param
                 && let Slot::Temp(number) = slot_of(launch, array.operand)
@@ -247,14 +260,14 @@ impl<B: ProgramBackend> Executor<'_, B> {
                 *made = Some(self.backend.temporary(temporary)?);
             }
         }
-        let Self { arrays, backend, temps, .. } = self;
+        let Self { inputs, outputs, backend, temps, .. } = self;
         let array = |slot| match slot {
-            Slot::Input(n) => arrays.inputs[n],
-            Slot::Output(n) => arrays.outputs[n],
+            Slot::Input(n) => inputs[n],
+            Slot::Output(n) => outputs[n],
             Slot::Temp(n) => temps[n].1.as_ref().unwrap_or_else(|| unreachable!("made above")),
         };
         let mut maps = call.maps.iter();
-        let mut arguments = Vec::with_capacity(params.len());
+        let mut arguments = SmallVec::new();
         for (param, bits) in params.iter().zip(&call.scalars) {
             arguments.push(match param {
                 Parameter::Scalar { ty, .. } => KernelArgument::Scalar(*ty, *bits),
@@ -282,7 +295,7 @@ fn array_argument<'a, A>(
 }
 
 /// Array that a launch binds to an operand of its kernels.
-fn slot_of(launch: &Launch, operand: Operand) -> Slot {
+fn slot_of(launch: &Launch<HostExpr>, operand: Operand) -> Slot {
     let bound = launch.bind.iter().find(|(bound, _)| *bound == operand);
     bound.map_or_else(|| unreachable!("check: every operand is bound"), |(_, slot)| *slot)
 }

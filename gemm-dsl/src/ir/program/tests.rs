@@ -5,8 +5,8 @@ mod executor;
 
 use super::*;
 use crate::ir::{
-    Access, AtomicOp, BinaryOp, Elem, Geometry, KernelBuilder, Logic, MemoryOrder, Requirement,
-    Scope, Source, Special,
+    Access, AtomicOp, BinaryOp, Elem, Geometry, HostError, HostExpr, KernelBuilder, Logic,
+    MemoryOrder, Requirement, Scope, Source, Special,
 };
 
 /// Body of a one-thread kernel with arrays `x` and `y` of `n` elements.
@@ -73,11 +73,8 @@ fn parts() -> Parts {
 
 impl Parts {
     fn launch(&self, kernel: KernelId, from: Slot, to: Slot) -> Step {
-        Step::Launch(Launch {
-            choose: vec![kernel],
-            bind: vec![(Operand::Input(0), from), (Operand::Output(0), to)],
-            extents: vec![(Extent::LENGTH, self.n.clone())],
-        })
+        let bind = vec![(Operand::Input(0), from), (Operand::Output(0), to)];
+        Step::launch(vec![kernel], bind, vec![(Extent::LENGTH, self.n.clone())])
     }
 
     fn copy(&self, from: Slot, to: Slot) -> Step {
@@ -138,6 +135,15 @@ fn bound(program: &VerifiedProgram, n: u64) -> ProgramValues {
     program.bind(&[(Extent::LENGTH, n)], &[]).expect("a length")
 }
 
+/// Broken rule if the temporary has this extent.
+fn sized(dim: Expr) -> String {
+    changed(|program| program.temps[0].dims = vec![dim].into())
+}
+
+fn compiled(expr: &Expr) -> HostExpr {
+    HostExpr::new(expr, &[]).expect("an expression of the host")
+}
+
 #[track_caller]
 fn says(rule: &str, part: &str) {
     assert!(rule.contains(part), "{rule}");
@@ -163,7 +169,7 @@ fn nothing_is_read_before_it_is_written() {
         let rule = broken_alone(|p| {
             let (set, none) = (vec![p.launch(SET, p.input, p.temp)], Vec::new());
             let (then, otherwise) = if first { (set, none) } else { (none, set) };
-            vec![Step::If { cond: p.many(), then, otherwise }, p.copy(p.temp, p.output)]
+            vec![Step::either(p.many(), then, otherwise), p.copy(p.temp, p.output)]
         });
         says(&rule, "reads Temp(0) before");
     }
@@ -171,7 +177,7 @@ fn nothing_is_read_before_it_is_written() {
     let rule = broken_alone(|p| {
         let then = vec![p.launch(SET, p.input, p.temp)];
         let otherwise = vec![p.copy(p.temp, p.output)];
-        vec![Step::If { cond: p.many(), then, otherwise }]
+        vec![Step::either(p.many(), then, otherwise)]
     });
     says(&rule, "reads Temp(0) before");
 }
@@ -180,7 +186,7 @@ fn nothing_is_read_before_it_is_written() {
 fn both_ways_together_are_enough() {
     let mut parts = parts();
     let write = |kernel| vec![parts.launch(kernel, parts.input, parts.temp)];
-    let either = Step::If { cond: parts.many(), then: write(SET), otherwise: write(COPY) };
+    let either = Step::either(parts.many(), write(SET), write(COPY));
     let more = [parts.launch(ADD, parts.input, parts.temp), parts.copy(parts.temp, parts.output)];
     parts.program.steps = [either].into_iter().chain(more).collect();
     let program = VerifiedProgram::new(parts.program).expect("sound");
@@ -218,7 +224,7 @@ fn an_atomic_reads_before_it_writes() {
         program.temps[0].fill = fill;
         let choose = vec![program.kernel(b.finish().expect("a sound kernel"))];
         let bind = vec![output, (Operand::Temp(0), ticket)];
-        program.steps = vec![Step::Launch(Launch { choose, bind, extents: Vec::new() })];
+        program.steps = vec![Step::launch(choose, bind, Vec::new())];
         VerifiedProgram::new(program).map(drop).map_err(|e| e.rule)
     };
     let atomic = |b: &mut KernelBuilder, at: Access| -> Expr {
@@ -242,7 +248,7 @@ fn inputs_are_not_written_and_outputs_are() {
     says(&rule, "`y` is not written");
     let rule = broken_alone(|p| {
         let then = vec![p.copy(p.input, p.output)];
-        vec![Step::If { cond: p.many(), then, otherwise: Vec::new() }]
+        vec![Step::either(p.many(), then, Vec::new())]
     });
     says(&rule, "`y` is not written");
 }
@@ -269,7 +275,7 @@ fn a_condition_may_ask_for_a_number() {
         let alpha = parts.program.argument("alpha", Ty::F32);
         let mut steps = parts.whole();
         let otherwise = vec![parts.copy(parts.temp, parts.output)];
-        steps.push(Step::If { cond: ask(alpha), then: Vec::new(), otherwise });
+        steps.push(Step::either(ask(alpha), Vec::new(), otherwise));
         parts.program.steps = steps;
         VerifiedProgram::new(parts.program)
     };
@@ -295,12 +301,12 @@ fn values_are_computed_once_and_in_order() {
     let asks = alpha.bitcast(Elem::U32).equals(Expr::U32(0));
     let cond = Expr::binary(BinaryOp::Logic(Logic::And), asks, more.clone().gt(20u64));
     let otherwise = vec![parts.copy(parts.temp, parts.output)];
-    steps.push(Step::If { cond, then: Vec::new(), otherwise });
+    steps.push(Step::either(cond, Vec::new(), otherwise));
     parts.program.steps = steps;
     let program = VerifiedProgram::new(parts.program).expect("sound");
     let bind = |n| program.bind(&[(Extent::LENGTH, n)], &[("alpha", 0)]);
     let bound = |n| bind(n).expect("numbers of 64 bits");
-    let values = |n| [&twice, &more].map(|value| program.eval(value, &bound(n)));
+    let values = |n| [&twice, &more].map(|value| bound(n).eval(&compiled(value)));
     assert_eq!([6, 7].map(values), [[Ok(12), Ok(18)], [Ok(14), Ok(21)]]);
     assert_eq!(bound(6).arguments(), [0]);
     let launches = |n| program.launches(&bound(n)).expect("launches").len();
@@ -358,41 +364,39 @@ fn arrays_of_the_caller_are_distinct_operands() {
 
 #[test]
 fn expressions_are_over_the_extents_and_of_their_type() {
-    let unknown = || Expr::Param(Scalar { param: 1, ty: Ty::U64 });
-    let narrow = || Expr::Param(Scalar { param: 0, ty: Ty::I32 });
-    says(&changed(|p| p.temps[0].dims = vec![unknown()]), "over an unknown number");
-    says(&changed(|p| p.temps[0].dims = vec![narrow()]), "over an unknown number");
-    says(&changed(|p| p.temps[0].dims = vec![7.into()]), "of type");
-    says(&changed(|p| p.inputs[0].dims = vec![Special::ThreadX.into()]), "no value on the host");
+    for (param, ty) in [(1, Ty::U64), (0, Ty::I32)] {
+        says(&sized(Expr::Param(Scalar { param, ty })), "over an unknown number");
+    }
+    says(&sized(7.into()), "of type");
+    says(
+        &changed(|p| p.inputs[0].dims = vec![Special::ThreadX.into()].into()),
+        "no value on the host",
+    );
     // The types of an expression's operands agree, and a constant has a value of its type.
-    let uneven = || Expr::Binary(BinaryOp::ADD, Box::new(1u64.into()), Box::new(2.into()));
-    says(&changed(|p| p.temps[0].dims = vec![uneven()]), "an extent of `t`: the types of");
-    let unlike =
-        || Expr::Select(Box::new(Expr::U64(1)), Box::new(1u64.into()), Box::new(2u64.into()));
-    says(&changed(|p| p.temps[0].dims = vec![unlike()]), "an extent of `t`: the types of");
-    let by_zero = Expr::U64(2) / Expr::U64(0);
-    says(&changed(|p| p.temps[0].dims = vec![by_zero]), "an extent of `t`: the value overflows");
-    let negative = || Expr::U64(2) - Expr::U64(3);
-    says(&changed(|p| p.temps[0].dims = vec![negative()]), "an extent of `t`: the value is -1");
-    says(&changed(|p| p.outputs[0].dims.clear()), "`y` has no dimensions");
-    says(&changed(|p| first(p).extents[0].1 = 7.into()), "of type");
-    let rule =
-        broken(|p| vec![Step::If { cond: p.n.clone(), then: Vec::new(), otherwise: Vec::new() }]);
+    let uneven = Expr::Binary(BinaryOp::ADD, Box::new(1u64.into()), Box::new(2.into()));
+    says(&sized(uneven), "an extent of `t`: the types of");
+    let unlike = Expr::Select(Box::new(Expr::U64(1)), Box::new(1u64.into()), Box::new(2u64.into()));
+    says(&sized(unlike), "an extent of `t`: the types of");
+    says(&sized(Expr::U64(2) / Expr::U64(0)), "an extent of `t`: the value overflows");
+    says(&sized(Expr::U64(2) - Expr::U64(3)), "an extent of `t`: the value is -1");
+    says(&changed(|p| p.outputs[0].dims = List::EMPTY), "`y` has no dimensions");
+    says(&changed(|p| first(p).extents.to_mut()[0].1 = 7.into()), "of type");
+    let rule = broken(|p| vec![Step::either(p.n.clone(), Vec::new(), Vec::new())]);
     says(&rule, "a condition is of type");
 }
 
 #[test]
 fn operands_are_bound_once_and_all_of_them() {
-    says(&changed(|p| _ = first(p).bind.pop()), "Output(0) of `set` is not bound");
+    says(&changed(|p| _ = first(p).bind.to_mut().pop()), "Output(0) of `set` is not bound");
     let again = (Operand::Output(0), Slot::Output(0));
-    says(&changed(|p| first(p).bind.push(again)), "binds an operand twice");
+    says(&changed(|p| first(p).bind.to_mut().push(again)), "binds an operand twice");
     let surplus = (Operand::Input(1), Slot::Input(0));
-    says(&changed(|p| first(p).bind.push(surplus)), "`set` has no Input(1)");
+    says(&changed(|p| first(p).bind.to_mut().push(surplus)), "`set` has no Input(1)");
     for slot in [Slot::Input(1), Slot::Output(1), Slot::Temp(1)] {
-        says(&changed(|p| first(p).bind[0].1 = slot), "there is no ");
+        says(&changed(|p| first(p).bind.to_mut()[0].1 = slot), "there is no ");
     }
     let two = vec![Expr::U64(1), Expr::U64(1)];
-    says(&changed(|p| p.inputs[0].dims = two), "has 1 dimensions, Input(0) 2");
+    says(&changed(|p| p.inputs[0].dims = two.into()), "has 1 dimensions, Input(0) 2");
 }
 
 #[test]
@@ -406,17 +410,17 @@ fn elements_are_those_of_the_kernels() {
 
 #[test]
 fn extents_are_given_once_and_all_of_them() {
-    says(&changed(|p| first(p).extents.clear()), "len of `set` is not given");
+    says(&changed(|p| first(p).extents = List::EMPTY), "len of `set` is not given");
     let again = (Extent::LENGTH, Expr::U64(1));
-    says(&changed(|p| first(p).extents.push(again)), "gives an extent twice");
+    says(&changed(|p| first(p).extents.to_mut().push(again)), "gives an extent twice");
     let surplus = (Extent::M, Expr::U64(1));
-    says(&changed(|p| first(p).extents.push(surplus)), "`set` takes no m");
+    says(&changed(|p| first(p).extents.to_mut().push(surplus)), "`set` takes no m");
 }
 
 #[test]
 fn kernels_of_a_launch_are_there_and_write_the_same() {
-    says(&changed(|p| first(p).choose.clear()), "a launch of no kernel");
-    says(&changed(|p| first(p).choose[0] = KernelId(3)), "there is no KernelId(3)");
+    says(&changed(|p| first(p).choose = List::EMPTY), "a launch of no kernel");
+    says(&changed(|p| first(p).choose.to_mut()[0] = KernelId(3)), "there is no KernelId(3)");
     let mut b = KernelBuilder::new("idle");
     for (name, operand) in [("x", Operand::Input(0)), ("y", Operand::Output(0))] {
         let array = b.global(name, Elem::F32, operand);
@@ -426,7 +430,7 @@ fn kernels_of_a_launch_are_there_and_write_the_same() {
     let idle = b.finish().expect("a sound kernel");
     let rule = changed(|p| {
         let idle = p.kernel(idle);
-        first(p).choose.push(idle);
+        first(p).choose.to_mut().push(idle);
     });
     says(&rule, "`idle` does not write what the kernels before it write");
 }
@@ -439,7 +443,7 @@ fn strides_and_numbers_exist() {
         let more = k.finish().expect("a sound kernel");
         changed(|p| {
             let more = p.kernel(more);
-            first(p).choose.push(more);
+            first(p).choose.to_mut().push(more);
         })
     };
     let stride = |operand, dim| Source::Stride { operand, dim };
@@ -482,10 +486,13 @@ fn extents_that_overflow_are_an_error() {
     let mut parts = parts();
     let cond = (parts.n.clone() * parts.n.clone()).gt(4u64);
     let then = vec![parts.copy(parts.input, parts.output)];
-    let either = Step::If { cond, then: then.clone(), otherwise: then };
+    let either = Step::either(cond, then.clone(), then);
     parts.program.steps = parts.whole().into_iter().chain([either]).collect();
     let program = VerifiedProgram::new(parts.program).expect("sound");
     let values = bound(&program, 1 << 40);
     assert_eq!(program.launches(&values), Err(HostError::Overflow));
-    assert_eq!(program.eval(&(Expr::U64(2) - Expr::U64(3)), &values), Err(HostError::Negative(-1)));
+    assert_eq!(
+        values.eval(&compiled(&(Expr::U64(2) - Expr::U64(3)))),
+        Err(HostError::Negative(-1))
+    );
 }

@@ -2,8 +2,8 @@
 
 use super::{Verifier, VerifyResult, constant, require, sync};
 use crate::ir::{
-    Access, BufferId, BufferLayout, Change, Elem, Expr, Guard, LoadMatrix, Loop, Mma, Scope, Space,
-    Stmt, Ty, Var,
+    Access, BufferId, BufferLayout, Change, Elem, Expr, Guard, LoadMatrix, Loop, Mma, Scope,
+    Section, Space, Stmt, Ty, Var,
 };
 use crate::target::arch::WARP;
 
@@ -101,6 +101,7 @@ impl Verifier<'_> {
                 self.block(otherwise)
             }
             Stmt::For(l) => self.for_loop(l),
+            Stmt::Section(section) => self.section(section),
             Stmt::Point { pointer, at } => {
                 let into = self.pointer(pointer)?;
                 self.access(at)?;
@@ -167,6 +168,20 @@ impl Verifier<'_> {
         self.unclaimed(&decl.name)?;
         self.registers.push(*buffer);
         Ok(())
+    }
+
+    /// Checks a section. Its function can access variables, arrays and pointers of the kernel.
+    fn section(&mut self, section: &Section) -> VerifyResult {
+        let Section { name, params, body, .. } = section;
+        let declares = |stmt: &Stmt| matches!(stmt, Stmt::Let { .. });
+        let are_params = body.get(..*params).is_some_and(|params| params.iter().all(declares));
+        require(are_params, || format!("the parameters of {name}"))?;
+        let mut nested = false;
+        body.iter().for_each(|stmt| {
+            stmt.visit(&mut |stmt| nested |= matches!(stmt, Stmt::Section(_)));
+        });
+        require(!nested, || format!("a section in section {name}"))?;
+        self.block(body)
     }
 
     fn for_loop(&mut self, l: &Loop) -> VerifyResult {

@@ -71,10 +71,7 @@ impl Finish<'_> {
             return team.by_block(b, values(&kept), &mut |b, all| self.store(b, to, None, all));
         }
         if group > 1 {
-            let [folds, _] = self.fold.verbs();
-            b.comment(format!(
-                "Shuffle reduction per result: each lane {folds} the value of lane + s."
-            ));
+            self.group_text(b);
             team.by_group(b, &kept, group as i32);
         }
         // A thread whose result is past the last stores nothing.
@@ -87,6 +84,16 @@ impl Finish<'_> {
             None => self.store(b, to, None, values(&kept)),
             Some(has) => b.if_(has, |b| self.store(b, to, None, values(&kept))),
         }
+    }
+
+    /// Emits a comment on the shuffles of a group.
+    fn group_text(&self, b: &mut KernelBuilder) {
+        let [folds, _] = self.fold.verbs();
+        let one = super::result_noun(self.plan);
+        b.comment(format!(
+            "Shuffle reduction within each group: each lane {folds} the value of lane + s. Member \
+             0 ends with the whole {one}; values from other groups never reach it."
+        ));
     }
 
     /// Stores one result or partial result.

@@ -169,15 +169,17 @@ impl Fold {
         if self.is_sum() { ["adds", "add"] } else { ["folds in", "fold in"] }
     }
 
-    /// Comments on the identity of a kernel if it is -0.
+    /// Comments on the identity of a kernel if it is -0 or infinite.
     pub(super) fn identity_comment(&self, b: &mut KernelBuilder) {
-        let is_minus_zero = match self.parts[0].identity {
-            Expr::F32(value) => value.to_bits() == (-0.0_f32).to_bits(),
-            Expr::F64(value) => value.to_bits() == (-0.0_f64).to_bits(),
-            _ => false,
+        let identity = match self.parts[0].identity {
+            Expr::F32(value) => f64::from(value),
+            Expr::F64(value) => value,
+            _ => return,
         };
-        if is_minus_zero {
+        if identity.to_bits() == (-0.0_f64).to_bits() {
             b.comment("-0 + x == x for every x; +0 would turn -0 into +0.");
+        } else if identity.is_infinite() {
+            b.comment(if identity > 0.0 { "+infinity" } else { "-infinity" });
         }
     }
 
@@ -187,6 +189,20 @@ impl Fold {
         match &self.kind {
             FoldKind::Moments => zero(self.types.acc),
             _ => self.parts[0].identity.clone(),
+        }
+    }
+
+    /// Comment on the values that replace missing elements.
+    pub(super) fn tail_text(&self) -> &'static str {
+        match &self.kind {
+            FoldKind::Moments => "Tail: elements past the end are zeros, which are not counted.",
+            FoldKind::Logsumexp(_) => {
+                "Tail: elements past the end count as -infinity. Each adds e^-87, which vanishes \
+                 beside a sum of at least 1."
+            }
+            FoldKind::Value(_) | FoldKind::Arg(_) | FoldKind::Compensated => {
+                "Tail: elements past the end count as the identity."
+            }
         }
     }
 

@@ -204,7 +204,7 @@ impl BlockShare {
             (Blocks::Runs(_), Some(run)) => Some(Self::of_run(b, p, block, run)),
             (Blocks::InTurn(most), _) => {
                 let round = Round::new(b, plan, group, "ROUND").elements;
-                let meaning = "maximum number of blocks per result";
+                let meaning = format!("maximum number of blocks per {}", super::result_noun(plan));
                 let most = b.constant("BLOCKS", most as i32, meaning);
                 let rounds = shape::rounds(p.n.into(), Expr::from(round).wide());
                 let rounds = b.let_("rounds", rounds);
@@ -266,14 +266,19 @@ impl GroupMember {
             b.constant("GROUP", group as i32, format!("threads that reduce a {one} together"));
         let per_block =
             b.constant(&many.to_uppercase(), block / group, format!("{many} per block"));
+        // Groups of one thread do not shuffle.
+        let reason = match plan.group() {
+            1 => "",
+            _ => ", as every lane must take part in the shuffles,",
+        };
         b.comment(format!(
-            "GROUP adjacent threads reduce a {one}; those past the last repeat it and store \
-             nothing."
+            "GROUP adjacent threads reduce a {one}. Groups past the last {one} repeat the last \
+             {one}{reason} and store nothing."
         ));
         let own = Expr::from(Special::BlockX).wide() * per_block + tid.clone() / group;
-        let nth = b.let_("own", own);
+        let nth = b.let_(&format!("own_{one}"), own);
         let own = b.let_(one, Expr::from(nth).min(Expr::from(count) - 1));
-        let lane = b.let_("lane", tid.clone() % group).into();
+        let lane = b.let_("member", tid.clone() % group).into();
         Some(Self { group, per_block, lane, own, inside: Expr::from(nth).lt(count) })
     }
 }

@@ -83,11 +83,7 @@ impl ElementReader<'_> {
             });
             let n = Some(&end);
             let otherwise = b.block(|b| {
-                b.comment(if self.fold.counts() {
-                    "Tail: elements past the end are zeros, which are not counted."
-                } else {
-                    "Tail: elements past the end count as the identity."
-                });
+                b.comment(self.fold.tail_text());
                 self.load(b, p, &held(n, None));
                 if self.fold.counts() {
                     absorb(b, n);

@@ -30,7 +30,7 @@ impl Round {
         // A block whose groups reduce several results reads a round for each of them.
         let several = plan.group() < plan.block() || plan.width() > 1;
         let shared = several && name == "ROUND";
-        let per = if shared { "result" } else { "block" };
+        let per = if shared { super::result_noun(plan) } else { "block" };
         let elements = b.constant(name, elements, format!("{of} per {per} and iteration"));
         Self { items, elements }
     }

@@ -13,7 +13,7 @@ use super::reader::ElementReader;
 use super::role::Role;
 use super::shape::ReduceShape;
 use super::team::Team;
-use crate::ir::program::{KernelId, Launch, Program, Slot, Step};
+use crate::ir::program::{KernelId, Program, Slot, Step};
 use crate::ir::{Expr, IrError, KernelBuilder, Operand, Variant, VerifiedKernel, VerifiedProgram};
 use crate::lower::tickets;
 use crate::plan::{Blocks, ReducePlan};
@@ -46,7 +46,7 @@ pub(super) fn program(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
     for (n, (name, elem)) in spec.results().into_iter().enumerate() {
         bind.push(program.output(Operand::Output(n), name, elem, results.clone()));
     }
-    let launch = |choose, bind| Step::Launch(Launch { choose, bind, extents: extents.clone() });
+    let launch = |choose, bind| Step::launch(choose, bind, extents.clone());
     if role == Role::Whole {
         let choose = variants(&mut program, plan, role)?;
         program.steps = vec![launch(choose, bind)];
@@ -102,13 +102,19 @@ pub(super) fn kernel(plan: &ReducePlan, role: Role, wide: bool) -> Result<Verifi
     };
     let mut b = KernelBuilder::new(name);
     b.title(title(plan, role));
+    if matches!(role, Role::First | Role::Shard) {
+        b.title(format!("Kernel {}_of_partials combines the partials.", plan.kernel_name()));
+    }
     b.title(format!("Generated from reduce_kernel!({spec})"));
     if plan.vector() > 1 && role != Role::Last {
         b.variant(if wide { Variant::Vector } else { Variant::Scalar });
         if !wide {
-            b.title(match plan.width() {
-                1 => "Scalar variant for an input that does not allow aligned vector loads.",
-                _ => "Scalar variant for arrays that do not allow aligned vector accesses.",
+            b.title(match spec.over {
+                Over::All | Over::Segments => "Scalar variant: no 16-byte loads, so any alignment.",
+                Over::Rows => "Scalar variant: no 16-byte loads, so any alignment and any n.",
+                Over::Columns | Over::Middle => {
+                    "Scalar variant: no 16-byte accesses, so any alignment and number of columns."
+                }
             });
         }
     }
@@ -133,7 +139,15 @@ pub(super) fn kernel(plan: &ReducePlan, role: Role, wide: bool) -> Result<Verifi
     let identity: Vec<Expr> = identity.collect();
     let kept = FoldAccumulators::new(&mut b, &fold, &identity, &place);
     let tid = place.tid.clone();
-    let mut team = Team { plan, fold: &fold, identity: identity.clone(), block, tid, shared: None };
+    let mut team = Team {
+        plan,
+        fold: &fold,
+        identity: identity.clone(),
+        block,
+        tid,
+        folds_twice: role == Role::Once,
+        shared: None,
+    };
     if reads {
         let missing = missing_of(&fold, &identity);
         let reader = ElementReader {

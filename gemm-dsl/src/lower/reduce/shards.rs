@@ -6,7 +6,7 @@
 use super::role::Role;
 use super::rounds::{kernel, variants};
 use super::shape::ReduceShape;
-use crate::ir::program::{Launch, Program, Slot, Step};
+use crate::ir::program::{Program, Slot, Step};
 use crate::ir::{Elem, Extent, IrError, Operand, VerifiedProgram};
 use crate::plan::ReducePlan;
 
@@ -40,7 +40,7 @@ pub fn shard(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
         bind.push(program.output(Operand::Temp(n), name, elem, shape.partials()));
     }
     let choose = variants(&mut program, plan, Role::Shard)?;
-    program.steps = vec![Step::Launch(Launch { choose, bind, extents })];
+    program.steps = vec![Step::launch(choose, bind, extents)];
     VerifiedProgram::new(program)
 }
 
@@ -59,6 +59,6 @@ pub fn of_partials(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
         bind.push(program.output(Operand::Output(n), name, elem, shape.results()));
     }
     let choose = vec![program.kernel(kernel(plan, Role::Last, false)?)];
-    program.steps = vec![Step::Launch(Launch { choose, bind, extents })];
+    program.steps = vec![Step::launch(choose, bind, extents)];
     VerifiedProgram::new(program)
 }

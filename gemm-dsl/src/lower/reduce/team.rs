@@ -24,6 +24,8 @@ pub(super) struct Team<'t> {
     pub(super) block: Const,
     /// Index of the thread in its block.
     pub(super) tid: Expr,
+    /// True if the block folds twice: the values of its threads, and the partial results.
+    pub(super) folds_twice: bool,
     /// Shared arrays, one for each part; `None` until they are declared.
     pub(super) shared: Option<Vec<BufferId>>,
 }
@@ -41,16 +43,14 @@ impl Team<'_> {
         }
     }
 
-    /// Returns the shared arrays. The first call declares them with these extents.
-    fn shared(
-        &mut self,
-        b: &mut KernelBuilder,
-        dims: &[Expr],
-        meaning: &'static str,
-    ) -> Vec<BufferId> {
+    /// Returns the shared arrays. The first call declares them with these extents, for one value
+    /// `per` thread or warp.
+    fn shared(&mut self, b: &mut KernelBuilder, dims: &[Expr], per: &str) -> Vec<BufferId> {
         let declare = || {
             let declared = self.fold.parts().iter().map(|part| {
                 let layout = BufferLayout::row_major(dims.len());
+                let one = if part.plural == "indices" { "index" } else { "value" };
+                let meaning = format!("one {one} per {per}");
                 b.shared(part.plural, part.elem, dims.to_vec(), layout, meaning)
             });
             declared.collect()

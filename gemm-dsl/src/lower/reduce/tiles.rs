@@ -9,7 +9,7 @@ mod load;
 use super::expressions::{Expressions, Needs};
 use super::fold::Fold;
 use super::team::{Team, store};
-use crate::ir::program::{Launch, Program, Step};
+use crate::ir::program::{Program, Step};
 use crate::ir::{
     BufferId, Const, Elem, Expr, Extent, Geometry, IrError, KernelBuilder, Operand, Requirement,
     Scalar, Special, Ty, Var, Variant, VerifiedKernel, VerifiedProgram,
@@ -38,7 +38,7 @@ pub(super) fn program(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
     let fold = |from, to, length| {
         let bind = vec![(Operand::Input(0), from), (Operand::Output(0), to)];
         let extents = vec![(Extent::LENGTH, length)];
-        Step::Launch(Launch { choose: choose.clone(), bind, extents })
+        Step::launch(choose.clone(), bind, extents)
     };
     // Pass p reads ceil(length / per_block^p) elements.
     let per_block = plan.elements_per_block();
@@ -63,7 +63,7 @@ pub(super) fn program(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
             Some(to) => {
                 let mut more = vec![fold(from, to, left.clone())];
                 more.append(&mut steps);
-                vec![Step::If { cond: left.le(per_block), then: vec![last], otherwise: more }]
+                vec![Step::either(left.le(per_block), vec![last], more)]
             }
         };
         next = Some(from);
@@ -116,7 +116,8 @@ fn kernel(plan: &ReducePlan, wide: bool) -> Result<VerifiedKernel, IrError> {
         if plan.vector() == 1 { loader.items() } else { loader.vectors(wide) }
     };
     let identity = vec![identity.into()];
-    let mut team = Team { plan, fold: &fold, identity, block, tid, shared: None };
+    let mut team =
+        Team { plan, fold: &fold, identity, block, tid, folds_twice: false, shared: None };
     team.by_block(&mut b, vec![kept], &mut |b, value| {
         store(b, &[output], &[Special::BlockX.into()], value);
     });

@@ -6,7 +6,7 @@ mod read;
 
 use crate::ir::{Change, Const, Expr, For, Geometry, KernelBuilder, Special, Unroll, Var};
 use crate::lower::sgemm::shared::accumulator_tile::{AccumulatorTile, TileParts};
-use crate::lower::sgemm::shared::accumulators::Accumulators;
+use crate::lower::sgemm::shared::accumulators::{AccumulatorShare, Accumulators};
 use crate::lower::sgemm::shared::edge::edge_comment;
 use crate::lower::sgemm::shared::elements::{Adjacent, Elements};
 use crate::lower::sgemm::shared::epilogue::{BlockSums, finish_block};
@@ -78,10 +78,13 @@ impl<'p> Direct<'p> {
         let of = if by_lanes { "warps" } else { "threads" };
         let int = |value: u32| value as i32;
         let meaning = |along| format!("{of} per block along {along}");
-        let rows = b.constant("ROWS", int(d.rows()), meaning("M"));
-        let cols = b.constant("COLS", int(d.cols()), meaning("N"));
-        let tm = b.constant("TM", int(d.tm()), "rows of C per thread");
-        let tn = b.constant("TN", int(d.tn()), "columns of C per thread");
+        let [rows_name, cols_name] =
+            if by_lanes { ["WARPS_M", "WARPS_N"] } else { ["ROWS", "COLS"] };
+        let rows = b.constant(rows_name, int(d.rows()), meaning("M"));
+        let cols = b.constant(cols_name, int(d.cols()), meaning("N"));
+        let owner = if by_lanes { "warp" } else { "thread" };
+        let tm = b.constant("TM", int(d.tm()), format!("rows of C per {owner}"));
+        let tn = b.constant("TN", int(d.tn()), format!("columns of C per {owner}"));
         let lanes =
             by_lanes.then(|| b.constant("LANES", int(WARP), "lanes of a warp, which split K"));
         let slices = (d.slices() > 1).then(|| {
@@ -113,8 +116,8 @@ impl<'p> Direct<'p> {
             Lanes::N | Lanes::K => (epilogue_thread / cols, epilogue_thread % cols),
             Lanes::M => (epilogue_thread % rows, epilogue_thread / rows),
         };
-        let thread_row = b.let_("thread_row", row * tm);
-        let thread_col = b.let_("thread_col", col * tn);
+        let thread_row = b.let_(&format!("{owner}_row"), row * tm);
+        let thread_col = b.let_(&format!("{owner}_col"), col * tn);
         let is_zero = |var: Var| Expr::from(var).equals(0);
         let first_slice = slices.map(|slices| is_zero(slices.slice));
         let in_epilogue = [lane.map(is_zero), first_slice.clone()];
@@ -159,7 +162,12 @@ impl<'p> Direct<'p> {
     /// Emits the accumulation over this thread's part of K.
     fn sums(&self, b: &mut KernelBuilder) -> Accumulators {
         let (d, range) = (self.d, self.range);
-        let acc = Accumulators::zeroed(b, self.block.plan.types().acc, self.block.elements(), 1);
+        let share = match d.lanes() {
+            Lanes::N | Lanes::M => AccumulatorShare::Thread { partials: 1 },
+            Lanes::K => AccumulatorShare::Lane,
+        };
+        let elem = self.block.plan.types().acc;
+        let acc = Accumulators::zeroed(b, elem, self.block.elements(), share);
         let (begin, depth): (Expr, Expr) = match range {
             None => (0.into(), self.block.problem.k.into()),
             Some(KRange { begin, depth, .. }) => (begin.into(), depth.into()),
@@ -268,13 +276,14 @@ impl KShare {
             factors.reduce(|all, factor| all * factor)
         };
         let apart = product(&[parts[0], parts[1], step]);
-        let apart = apart
-            .map(|apart| b.constant("APART", apart, "distance in K between steps of a thread"));
+        let apart = apart.map(|apart| {
+            b.constant("STEP_STRIDE", apart, "distance in K between steps of a thread")
+        });
         let round = match (apart, unroll) {
             (None, None) => None,
             (Some(only), None) | (None, Some(only)) => Some(only),
             (Some(apart), Some(unroll)) => {
-                Some(b.constant("ROUND", unroll * apart, "elements of K per block and round"))
+                Some(b.constant("ROUND", unroll * apart, round_text(parts)))
             }
         };
         Self { lane: None, slices: None, first: None, step, unroll, apart, round }
@@ -292,7 +301,7 @@ impl KShare {
         }
         let round = match self.round {
             Some(round) => round,
-            None => b.constant("ROUND", 1, "elements of K per block and round"),
+            None => b.constant("ROUND", 1, round_text([None; 2])),
         };
         let (all, own) = SplitKPartitions::of_block(b, plan, problem, round)?;
         Some((TileParts::Ranges(all), own))
@@ -317,6 +326,16 @@ impl KShare {
         });
         let first = first.map(|first| b.let_("first_k", first));
         Self { lane: lane.map(|(lane, _)| lane), slices, first, ..self }
+    }
+}
+
+/// Comment on the constant for the elements of a round, given the numbers of lanes and of slices
+/// that split K.
+fn round_text([lanes, slices]: [Option<Const>; 2]) -> &'static str {
+    match (lanes, slices) {
+        (_, Some(_)) => "elements of K that a block covers per main-loop iteration",
+        (Some(_), None) => "elements of K that a warp covers per main-loop iteration",
+        (None, None) => "elements of K per main-loop iteration",
     }
 }
 

@@ -7,7 +7,7 @@ use super::simt::{naive, staged};
 use super::wgmma;
 use crate::ir::{IrError, KernelBuilder, Variant, VerifiedKernel};
 use crate::plan::{KernelKind, SgemmPlan};
-use crate::spec::{Batch, EpilogueInput, GemmLayout};
+use crate::spec::{Batch, EpilogueInput, GemmLayout, Lanes};
 
 /// Builds the kernel of a GEMM.
 pub(crate) fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
@@ -40,17 +40,31 @@ pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
         }
     };
     match (plan.splits(), layout_text(plan.layout())) {
-        (Some(of), _) => {
-            b.title(format!("C = {stored} in {computed}: {shapes} and row-major."));
+        (Some(of), lies) => {
+            match lies {
+                None => b.title(format!("C = {stored} in {computed}: {shapes}, all row-major.")),
+                Some(lies) => {
+                    b.title(format!("C = {stored} in {computed}: {shapes}."));
+                    b.title(lies);
+                }
+            }
             let copies = match of.count() {
                 1 => format!("{} copies", of.format().name()),
                 _ => "splits".to_owned(),
             };
             b.title(format!(
-                "Reads {copies} of A and B that an earlier kernel wrote: K is contiguous, and each \
-                 row is"
+                "The {copies} of A and B, which an earlier kernel wrote, are M x K and N x K: K is"
             ));
-            b.title(format!("{}.", splits::padding(&of)));
+            b.title(format!("contiguous, and each row is {}.", splits::padding(&of)));
+            b.title(match plan.kind().wgmma() {
+                Some(t) if t.recomputes() => {
+                    "A and B themselves are read only to recompute overflowed sums."
+                }
+                None if arith.is_emulation() => {
+                    "A and B themselves are read only to recompute sums in f32."
+                }
+                Some(_) | None => "A and B themselves are not read.",
+            });
         }
         (None, None) => b.title(format!("C = {stored} in {computed}, row-major: {shapes}.")),
         (None, Some(lies)) => {
@@ -81,10 +95,13 @@ pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
     if plan.spec().names_depth() {
         b.title("DEPTH is their true extent nevertheless, which the epilogue uses as k.");
     }
+    if matches!(plan.kind(), KernelKind::Direct(d) if d.lanes() == Lanes::K) {
+        b.title("For N = 1 or small: each warp computes TM x TN outputs, its lanes splitting K.");
+    }
     b.title(format!("Generated from sgemm_kernel!({})", plan.spec()));
     b.variant(plan.variant());
     if plan.variant() == Variant::Scalar {
-        b.title("Scalar variant for operands that do not allow 16-byte accesses.");
+        b.title(scalar_text(plan));
     }
     if plan.variant() == Variant::Guarded {
         b.title("Variant for K = 0, with bounds checks.");
@@ -105,6 +122,26 @@ fn body(b: &mut KernelBuilder, plan: &SgemmPlan) {
         }
         KernelKind::Tiled(shape) => staged::body(b, plan, shape),
     }
+}
+
+/// Sentence on the scalar variant: the requirements of the vector variant that it does not have.
+fn scalar_text(plan: &SgemmPlan) -> String {
+    let layout = plan.layout();
+    let (matrices, any) = match plan.kind().wgmma() {
+        Some(_) if plan.pitched() => ("C", "ldc"),
+        Some(_) => ("C", "N"),
+        None => {
+            let any = match (layout.transposes_a(), layout.transposes_b()) {
+                _ if plan.pitched() => "leading dimensions",
+                (false, false) => "K and N",
+                (true, false) => "M and N",
+                (false, true) => "K and N",
+                (true, true) => "M, K and N",
+            };
+            ("global memory", any)
+        }
+    };
+    format!("Scalar variant: no 16-byte accesses to {matrices}, so any alignment and any {any}.")
 }
 
 /// Sentence on the layouts, unless all matrices are row-major.

@@ -24,6 +24,7 @@ use super::shared::accumulators::{
 };
 use super::shared::loops::over;
 use super::shared::mma_layout::{FragmentSource, MmaCounts, WarpMma};
+use super::shared::split_products::{products_comment, promotion_comment};
 use super::shared::tile::Tiled;
 use crate::ir::{Access, BufferId, Expr, KernelBuilder, Mma};
 use fragments::FragmentLoader;
@@ -37,6 +38,9 @@ impl MmaAccumulators {
         let elem = tiled.plan.types().acc;
         let sums = b.zeroed_registers("acc", elem, dims(), "");
         let several = of.counts.plan.promote().is_some_and(|steps| steps > 1);
+        if several {
+            promotion_comment(b, "each run of PROMOTE K steps");
+        }
         let meaning = "accumulators since the last promotion";
         let fresh = several.then(|| b.zeroed_registers("fresh", elem, dims(), meaning));
         // With flags, the kernel that computes the splits has seen all values.
@@ -105,10 +109,7 @@ pub(crate) fn step(
             (Some(fresh), _) => row.multiply(b, &row.all(), of_row(fresh)),
             (None, None) => row.multiply(b, &row.all(), of_row(mma.sums)),
             (None, Some(_)) => {
-                b.comment(
-                    "Fresh accumulators, small products first, which are then added to the main \
-                     ones.",
-                );
+                promotion_comment(b, "each K step");
                 row.each_part(b, |b, part| {
                     let dims = [part.count.clone(), (Mma::OF_D as i32).into()];
                     let fresh = b.zeroed_registers("fresh", tiled.plan.types().acc, dims, "");
@@ -230,21 +231,36 @@ impl MmaRow<'_> {
 
     /// Accumulates the products of all splits. Consecutive instructions use different columns,
     /// because instructions on the same accumulator depend on each other.
-    fn multiply(&self, b: &mut KernelBuilder, of: &RowPart, sums: impl Fn(&Expr, Expr) -> Access) {
-        let counts = &self.warp.counts;
-        let format = counts.plan.format();
-        for [of_a, of_b] in counts.plan.arith().products() {
-            let split = |split: u32| counts.splits.map(|_| Expr::I32(split as i32));
-            let a_words = Access::new(self.a, split(*of_a).into_iter().chain([0.into()]));
-            of.each(b, |b, j| {
-                let column = of.column(j);
-                let column = match counts.plan.converted() {
+    fn multiply(
+        &self,
+        b: &mut KernelBuilder,
+        part: &RowPart,
+        sums: impl Fn(&Expr, Expr) -> Access,
+    ) {
+        let plan = self.warp.counts.plan;
+        let format = plan.format();
+        products_comment(b, plan.arith());
+        let product = |b: &mut KernelBuilder, [of_a, of_b]: [Option<Expr>; 2]| {
+            let a_words = Access::new(self.a, of_a.into_iter().chain([0.into()]));
+            part.each(b, |b, j| {
+                let column = part.column(j);
+                let column = match plan.converted() {
                     true => fragments::column(self.warp, &column),
                     false => vec![column],
                 };
-                let index = split(*of_b).into_iter().chain(column).chain([0.into()]);
+                let index = of_b.clone().into_iter().chain(column).chain([0.into()]);
                 let b_words = Access::new(self.b, index);
                 b.mma(Mma { format, d: sums(j, 0.into()), a: a_words.clone(), b: b_words });
+            });
+        };
+        if self.warp.counts.splits.is_none() {
+            return product(b, [None, None]);
+        }
+        for [of_a, of_b] in plan.arith().products() {
+            let meaning = "Adds split `of_a` of A times split `of_b` of B.";
+            let params = [("of_a", Expr::I32(*of_a as i32)), ("of_b", Expr::I32(*of_b as i32))];
+            b.section("multiply", meaning, params, |b, [of_a, of_b]| {
+                product(b, [Some(of_a.into()), Some(of_b.into())]);
             });
         }
     }

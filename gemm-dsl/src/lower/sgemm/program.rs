@@ -6,7 +6,7 @@ pub(crate) mod wgmma;
 use super::kernel::kernel;
 use super::shared::split_k::{self, SplitSizes};
 use super::shared::{schedule, stream_k, unrepresentable};
-use crate::ir::program::{Launch, Program, Slot, Step};
+use crate::ir::program::{Program, Slot, Step};
 use crate::ir::{Expr, Extent, IrError, Operand, Ty, VerifiedProgram};
 use crate::plan::{KernelKind, SgemmPlan};
 use crate::spec::{self, Along, Batch, EpilogueArg, SgemmSpec, Sharing};
@@ -222,14 +222,14 @@ fn steps(
     }
     let launch = |choose| {
         let (bind, extents) = (bind.clone(), extents.clone());
-        vec![Step::Launch(Launch { choose, bind, extents })]
+        vec![Step::launch(choose, bind, extents)]
     };
     Ok(match plan.guarded_variant() {
         None => launch(choose),
         Some(guarded) => {
             let guarded = program.kernel(kernel(&guarded)?);
             let (then, otherwise) = (launch(choose), launch(vec![guarded]));
-            vec![Step::If { cond: terms.gt(0u64), then, otherwise }]
+            vec![Step::either(terms.gt(0u64), then, otherwise)]
         }
     })
 }

@@ -19,6 +19,7 @@ pub(crate) mod shared_tile;
 pub(crate) mod sharing;
 pub(crate) mod slices;
 pub(crate) mod split_k;
+pub(crate) mod split_products;
 pub(crate) mod splits;
 pub(crate) mod stream_k;
 pub(crate) mod tf32;

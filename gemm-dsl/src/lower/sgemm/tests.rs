@@ -9,7 +9,7 @@ use crate::spec::SgemmSpec;
 fn texts(line: &str) -> Vec<String> {
     let spec: SgemmSpec = line.parse().expect("a sound line");
     let program = spec.plan().and_then(|plan| plan.program()).expect("a sound spec");
-    program.kernels.iter().map(source).collect()
+    program.kernels().iter().map(source).collect()
 }
 
 /// The caller implements half of BLAS's rule for alpha = 0, so every source mentions the rule.
@@ -64,7 +64,7 @@ fn given(line: &str, [m, n, k]: [u64; 3], extent: Extent) -> u64 {
     let launch = program.launches(&values).expect("numbers of 64 bits")[0];
     let found = launch.extents.iter().find(|(of, _)| *of == extent);
     let (_, value) = found.unwrap_or_else(|| panic!("`{line}` has no {extent}"));
-    program.eval(value, &values).expect("a number of 64 bits")
+    values.eval(value).expect("a number of 64 bits")
 }
 
 /// Square root of K / 8, rounded down to a power of two; at least 1.

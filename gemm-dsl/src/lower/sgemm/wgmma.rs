@@ -27,7 +27,7 @@ use crate::ir::{
     Access, BufferId, BufferLayout, Const, Elem, Expr, Geometry, KernelBuilder, Special, Var, Wgmma,
 };
 use crate::plan::{SgemmPlan, WARPGROUP, WgmmaPlan};
-use crate::spec::{Factor, SgemmSpec};
+use crate::spec::{Copies, Factor, SgemmSpec};
 use crate::target::arch::WARP;
 use recompute::recompute;
 use tiles::OutputTile;
@@ -69,25 +69,29 @@ struct ThreadPlace {
 /// Emits the parameters and the body of the kernel.
 pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
     let buffers = Splits::read(b, plan, t);
-    let may_overflow = t.arith().is_emulation() && !t.arith().is_scaled();
-    let takes = if may_overflow { TakenMatrices::All } else { TakenMatrices::Result };
+    let recomputes = t.recomputes();
+    let takes = if recomputes { TakenMatrices::All } else { TakenMatrices::Result };
     let problem = GemmProblem::declare(b, plan, takes).with_distinct(b);
-    let factors = may_overflow.then_some(problem);
+    let factors = recomputes.then_some(problem);
     let problem = problem.without_factors();
     let unrepresentable = t.arith().is_emulation().then(|| UnrepresentableFlag::parameter(b));
     let row_max = t.arith().is_scaled().then(|| RowMax::parameters(b, &problem));
     let int = |v: u32| v as i32;
-    let bm = b.constant("BM", int(t.bm()), "rows of C per block");
-    let bn = b.constant("BN", int(t.bn()), "columns of C per block");
+    let [rows, columns] = schedule::tile_meanings(plan, &problem);
+    let bm = b.constant("BM", int(t.bm()), rows);
+    let bn = b.constant("BN", int(t.bn()), columns);
     let bk = b.constant("BK", int(t.bk()), "depth of a K tile");
     let tm = b.constant("TM", int(t.tm()), "rows of C that a thread stores");
     let tn = b.constant("TN", int(t.tn()), "columns of C that a thread stores");
     let own_accumulators = b.constant("ACCUMULATORS", tm * tn, "accumulators per thread");
-    let meaning =
-        if t.producer() { "threads of the consumer warpgroups" } else { "threads per block" };
-    let threads = b.constant("THREADS", bm / tm * (bn / tn), meaning);
+    let (name, meaning) = match t.producer() {
+        true => ("CONSUMERS", "threads of the consumer warpgroups"),
+        false => ("THREADS", "threads per block"),
+    };
+    let threads = b.constant(name, bm / tm * (bn / tn), meaning);
     let producer = t.producer().then(|| {
-        b.constant("PRODUCER", int(WARPGROUP), "threads of the producer warpgroup, after them")
+        let meaning = "threads of the producer warpgroup, after the consumers";
+        b.constant("PRODUCER", int(WARPGROUP), meaning)
     });
     match producer {
         None => b.launch_bounds(threads),
@@ -109,7 +113,17 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
     let meaning = |factor: Factor| {
         let splits = if t.arith().splits() > 1 { "splits of " } else { "" };
         let per_stage = if stages.is_some() { " per stage" } else { "" };
-        format!("{splits}one tile of {factor}{per_stage}")
+        let line = match factor {
+            Factor::A => "m",
+            Factor::B => "n",
+        };
+        let swizzled = match t.swizzle().bytes() {
+            Some(bytes) if t.copies() == Copies::Tma => {
+                format!(", {bytes}-byte swizzled by TMA: ({line}, k) is not at [{line}][k]")
+            }
+            _ => String::new(),
+        };
+        format!("{splits}one tile of {factor}{per_stage}{swizzled}")
     };
     let tiles = [(Factor::A, bm), (Factor::B, bn)].map(|(factor, lines)| {
         let dims = stages.into_iter().chain(splits.count).chain([lines, bk]).map(Expr::from);
@@ -271,11 +285,11 @@ impl<'p> WgmmaFrame<'p> {
 
     /// First k of tile `round` of the block.
     fn term(&self, round: Expr) -> Expr {
-        self.from_begin(round * self.bk)
+        self.k_of_range(round * self.bk)
     }
 
     /// Position in K of a term of the block's range.
-    fn from_begin(&self, term: Expr) -> Expr {
+    fn k_of_range(&self, term: Expr) -> Expr {
         match self.range {
             None => term,
             Some(range) => range.begin + term,

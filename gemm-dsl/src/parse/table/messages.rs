@@ -39,8 +39,8 @@ pub(crate) fn repeated(row: usize) -> SpecError {
     SpecError::at_value(
         &[],
         format!(
-            "rule {row} has the same condition, so this rule is never reached; leave one of them \
-             out"
+            "rule {row} has the same condition, so this rule is never reached; leave one of the \
+             two rules out"
         ),
     )
 }
@@ -48,7 +48,7 @@ pub(crate) fn repeated(row: usize) -> SpecError {
 pub(crate) fn no_problem() -> SpecError {
     SpecError::at_value(
         &[],
-        "this rule is never reached: earlier rules match every problem that it matches; leave it \
+        "this rule is never reached: earlier rules match all of its problems; leave this rule \
          out, or move it up"
             .to_owned(),
     )
@@ -57,8 +57,8 @@ pub(crate) fn no_problem() -> SpecError {
 pub(crate) fn constant(always: bool) -> SpecError {
     let message = match always {
         true => {
-            "this condition is always true, so later rules are never reached; write `else`, at \
-             the end"
+            "this condition is always true, so later rules are never reached; write `else` \
+             instead, as the last rule"
         }
         false => "this condition is never true; leave the rule out",
     };
@@ -70,7 +70,7 @@ pub(crate) fn other_work(key: &'static str) -> SpecError {
         &[],
         format!(
             "all rules of a table compute the same function, but `{key}` here differs from the \
-             first rule; rules may differ only in how they compute it"
+             first rule; use one value in all rules"
         ),
     )
 }
@@ -79,9 +79,9 @@ pub(crate) fn of_problem(key: &'static str, asked: &str) -> SpecError {
     SpecError::at_key(
         &[key],
         format!(
-            "`{key}` follows from the matrices of a problem: a rule has a kernel for each of \
-             their layouts; leave it out, and test {asked} in the condition if the rule is only \
-             for some of them"
+            "`{key}` follows from the matrices of a problem, and a rule has a kernel for each of \
+             their layouts; leave `{key}` out, and test {asked} in the condition to restrict the \
+             rule"
         ),
     )
 }
@@ -118,7 +118,7 @@ pub(crate) fn varies(key: &'static str, value: &str) -> SpecError {
         &[],
         format!(
             "`{said}` computes several partial sums per element, but rules of an `invariant` \
-             table compute one sum, in ascending K; leave `{key}` out, or `invariant`"
+             table compute one sum, in ascending K; leave `{key}` or `invariant` out"
         ),
     )
 }
@@ -129,12 +129,12 @@ pub(crate) fn inexact(key: &str, value: &str, needed: Option<Accuracy>) -> SpecE
     let message = match needed {
         Some(needed) => format!(
             "`{key}: {value}` rounds differently from `f32`, so the result would depend on the \
-             rule that a problem matches; allow it with `accuracy: {needed};` before the rules, \
-             or leave it out"
+             rule that a problem matches; add `accuracy: {needed};` before the rules, or leave \
+             `{key}` out"
         ),
         None => format!(
             "`{key}: {value}` rounds A and B, which no table allows: the result would depend on \
-             the rule that a problem matches; leave it out, or use it in a separate kernel"
+             the rule that a problem matches; leave `{key}` out, or use a separate kernel"
         ),
     };
     SpecError::at_value(&[], message)

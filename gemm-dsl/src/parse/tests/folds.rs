@@ -29,7 +29,8 @@ pub(super) const SPECS: &[Faulty] = &[
         "type: u8, acc: i32, op: max, compensated",
         &[(
             "compensated",
-            "`compensated` has no effect: only the rounding of sums is compensated; leave it out",
+            "`compensated` has no effect: only the rounding of sums is compensated; leave \
+             `compensated` out",
         )],
     ),
     (
@@ -68,7 +69,8 @@ pub(super) const SPECS: &[Faulty] = &[
         "op: argmax, result: u64",
         &[(
             "result",
-            "`result` has no effect: its result is an index or a truth value; leave it out",
+            "`result` has no effect: the result of `op` is an index or a truth value; leave \
+             `result` out",
         )],
     ),
     (
@@ -107,14 +109,14 @@ pub(super) const SPECS: &[Faulty] = &[
     ),
     (
         "over: rows, group: 256, blocks: 65536",
-        &[("65536", "`blocks: 65536` is more than a grid has along y; use 65535 or less")],
+        &[("65536", "`blocks: 65536`: a grid has at most 65535 blocks along y; use 65535 or less")],
     ),
     (
         "over: segments, launch: once",
         &[(
             "launch",
             "`launch` has no effect: one block folds a result unless `blocks` or `run` is given; \
-             leave it out",
+             leave `launch` out",
         )],
     ),
 ];

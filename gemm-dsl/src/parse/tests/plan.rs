@@ -9,7 +9,7 @@ pub(super) const SPECS: &[Faulty] = &[
         &[(
             "warp",
             "`warp` has no effect: without `tile` nothing is staged in shared memory; add a tile \
-             such as `tile: 64x64x8`, or leave it out",
+             such as `tile: 64x64x8`, or leave `warp` out",
         )],
     ),
     (
@@ -63,23 +63,23 @@ pub(super) const SPECS: &[Faulty] = &[
         &[(
             "stream_k",
             "`stream_k` has no effect: without `tile` nothing is staged in shared memory; add a \
-             tile such as `tile: 64x64x8`, or leave it out",
+             tile such as `tile: 64x64x8`, or leave `stream_k` out",
         )],
     ),
     (
         "slices: 3, partials: 2",
         &[(
             "partials",
-            "`partials` has no effect: it is for threads that compute one element at a time, \
+            "`partials` has no effect: it applies to threads that compute one element at a time, \
              and with `slices` a thread computes all its elements at once; use more `slices`, or \
-             leave it out",
+             leave `partials` out",
         )],
     ),
     (
         "lanes: k, coarsen: 4",
         &[(
             "coarsen",
-            "`coarsen` has no effect: it is for threads that compute one element at a time, \
+            "`coarsen` has no effect: it applies to threads that compute one element at a time, \
              and with `lanes` a thread computes all its elements at once; use `thread: 1x4` for \
              four elements of a row",
         )],
@@ -97,7 +97,7 @@ pub(super) const SPECS: &[Faulty] = &[
         &[(
             "8x8",
             "`block: 8x8` is 8 · 8 warps · 32 = 2048 threads, and a block has at most 1024; use a \
-             smaller one such as `block: 8x1`",
+             smaller block such as `block: 8x1`",
         )],
     ),
     (
@@ -105,8 +105,8 @@ pub(super) const SPECS: &[Faulty] = &[
         &[(
             "float4",
             "`float4` has no effect: under `layout: tn` neither matrix is K-major, and `thread: \
-             2x2` has no four adjacent rows or columns; use a multiple of 4 such as `thread: \
-             4x4`, or leave it out",
+             2x2` has no four adjacent rows or columns; use a multiple of 4 such as `thread: 4x4`, \
+             or leave `float4` out",
         )],
     ),
     (
@@ -129,8 +129,8 @@ pub(super) const SPECS: &[Faulty] = &[
         "tile: 32x32x32, fragment: strided",
         &[(
             "fragment",
-            "`fragment: strided` has no effect: a thread owns one element; give it more, such as \
-             `thread: 4x4`, or leave it out",
+            "`fragment: strided` has no effect: a thread computes one element; use a larger \
+             `thread` such as `thread: 4x4`, or leave `fragment` out",
         )],
     ),
     (
@@ -138,7 +138,8 @@ pub(super) const SPECS: &[Faulty] = &[
         &[(
             "order",
             "`order: column` has no effect: the elements of `thread: 1x4` form one row or column, \
-             which every order visits in the same way; use more rows and columns, or leave it out",
+             which every order visits in the same way; use a `thread` with more rows and columns, \
+             or leave `order` out",
         )],
     ),
     (
@@ -146,7 +147,8 @@ pub(super) const SPECS: &[Faulty] = &[
         &[(
             "order",
             "`order: column` has no effect: the elements of `thread: 4x1` form one row or column, \
-             which every order visits in the same way; use more rows and columns, or leave it out",
+             which every order visits in the same way; use a `thread` with more rows and columns, \
+             or leave `order` out",
         )],
     ),
     (
@@ -154,7 +156,7 @@ pub(super) const SPECS: &[Faulty] = &[
         &[(
             "spread",
             "`spread` has no effect: it spreads the asynchronous copies of `stages`; add `stages: \
-             3`, or leave it out",
+             3`, or leave `spread` out",
         )],
     ),
     (
@@ -225,8 +227,8 @@ pub(super) const SPECS: &[Faulty] = &[
         &[(
             "16x16",
             "`warp: 16x16` with `thread: 4x4` is (16/4) · (16/4) = 4 · 4 = 16 lanes, and a warp \
-             has 32; no 32 such thread tiles make up a divisor of the block tile; leave the warp \
-             tile out, or change `thread`",
+             has 32; no arrangement of 32 such thread tiles divides the block tile; leave `warp` \
+             out, or change `thread`",
         )],
     ),
     (
@@ -251,16 +253,15 @@ pub(super) const SPECS: &[Faulty] = &[
             "float4",
             "`float4` has no effect: with these paddings, `thread` and `fragment`, no access of \
              `tile: 32x32x6` covers 16 aligned bytes; make the padding a multiple of 4, or leave \
-             it out",
+             `float4` out",
         )],
     ),
     (
         "tile: 64x64x8, thread: 4x2, fragment: split",
         &[(
             "split",
-            "`fragment: split` gives a thread vectors of four on both axes, and `thread: 4x2` \
-             leaves 4 mod 4 = 0 and 2 mod 4 = 2; use multiples of 4 such as `thread: 8x8`, or \
-             another `fragment`",
+            "`fragment: split` divides the rows and columns of `thread: 4x2` into vectors of four: \
+             2 columns mod 4 = 2; use multiples of 4 such as `thread: 8x8`, or another `fragment`",
         )],
     ),
     (
@@ -307,17 +308,18 @@ pub(super) const SPECS: &[Faulty] = &[
         "tile: 256x256x8, thread: 8x8",
         &[(
             "8x8",
-            "a thread needs 8 · 8 = 64 registers for its accumulators + 16 for fragments = 80, \
-             and 65536 shared by 1024 threads · 1 blocks leave 64 a thread; use a smaller thread \
-             tile or fewer threads",
+            "a thread needs 8 · 8 = 64 registers for its accumulators + 16 for fragments = 80, and \
+             65536 registers shared by 1024 threads · 1 block leave a thread 64; use a smaller \
+             thread tile or fewer threads",
         )],
     ),
     (
         "tile: 128x128x8, thread: 8x8, blocks_per_sm: 4",
         &[(
             "4",
-            "a thread needs 8 · 8 = 64 registers for its accumulators + 16 for fragments = 80, \
-             and 65536 shared by 256 threads · 4 blocks leave 64 a thread; use fewer blocks",
+            "a thread needs 8 · 8 = 64 registers for its accumulators + 16 for fragments = 80, and \
+             65536 registers shared by 256 threads · 4 blocks leave a thread 64; use a smaller \
+             `blocks_per_sm`",
         )],
     ),
     (
@@ -325,8 +327,8 @@ pub(super) const SPECS: &[Faulty] = &[
         &[(
             "200",
             "a thread needs 1 · 1 · 200 partial sums = 200 registers for its accumulators + 2 for \
-             fragments = 202, and 65536 shared by 1024 threads · 1 blocks leave 64 a thread; use \
-             fewer partial sums",
+             fragments = 202, and 65536 registers shared by 1024 threads · 1 block leave a thread \
+             64; use a smaller `partials`",
         )],
     ),
     (
@@ -423,9 +425,8 @@ pub(super) const SPECS: &[Faulty] = &[
         "tile: 128x128x64, thread: 8x8, blocks_per_sm: 4",
         &[(
             "4",
-            "`blocks_per_sm: 4` with 65536 bytes of shared memory a block and 1024 that the \
-             system reserves is 266240 bytes, and an SM has at most 233472 (228 KiB); use 3 or \
-             less",
+            "`blocks_per_sm: 4` needs 4 · (65536 + 1024 reserved by CUDA) = 266240 bytes of shared \
+             memory, and an SM has at most 233472 (228 KiB); use 3 or less",
         )],
     ),
     (
@@ -465,7 +466,7 @@ pub(super) const SPECS: &[Faulty] = &[
         &[(
             "64x64",
             "`block: 64x64` is 64 · 64 = 4096 threads, and a block has at most 1024; use a smaller \
-             one such as `block: 32x32`",
+             block such as `block: 32x32`",
         )],
     ),
 ];

@@ -13,7 +13,7 @@ pub(super) const SPECS: &[Faulty] = &[
              out",
         )],
     ),
-    ("zzz", &[("zzz", "unknown key `zzz`; `reduce_kernel!` has {keys}")]),
+    ("zzz", &[("zzz", "unknown key `zzz`; the keys of `reduce_kernel!` are {keys}")]),
     (
         "interleaved",
         &[("interleaved", "unknown key `interleaved`; did you mean `tree: interleaved`?")],
@@ -34,7 +34,7 @@ pub(super) const SPECS: &[Faulty] = &[
     ("block: \"64\"", &[("\"64\"", "`block` takes a whole number, not `\"64\"`")]),
     ("block: -8", &[("-8", "`block: -8` is negative; use a whole number")]),
     ("block: 1.5", &[("1.5", "`block: 1.5`: `1.5` is not a whole number")]),
-    ("block: 1_024", &[("1_024", "`block: 1_024`: numbers are written without `_`: `1024`")]),
+    ("block: 1_024", &[("1_024", "`block: 1_024` has `_` within a number; write `1024`")]),
     (
         "block: 5000000000",
         &[(
@@ -88,8 +88,8 @@ pub(super) const SPECS: &[Faulty] = &[
     ("block: 64,, items: 2", &[(",", "expected a key before `,`; leave the comma out")]),
     (",", &[(",", "expected a key before `,`; leave the comma out")]),
     ("3: 4", &[("3", "expected a key, found `3`; write `key: value`, or a flag")]),
-    ("<block: 64", &[("<", "`<` is not closed; end the spec with `>`, or leave it out")]),
-    ("block: 64>", &[(">", "`>` has no matching `<`; start the spec with `<`, or leave it out")]),
+    ("<block: 64", &[("<", "`<` is not closed; end the spec with `>`, or leave `<` out")]),
+    ("block: 64>", &[(">", "`>` has no matching `<`; start the spec with `<`, or leave `>` out")]),
     ("block: 128e", &[("128e", "`block: 128e`: `128e` is not a plain decimal number")]),
     (
         "block: 0x100",
@@ -102,7 +102,7 @@ pub(super) const SPECS: &[Faulty] = &[
     ("op: max /* or min", &[("/*", "`/*` is not closed; close it, or leave it out")]),
     ("block: 64 €", &[("€", "'€' does not start a Rust token; leave it out")]),
     ("last warp", &[("last", "unknown key `last`; did you mean `unroll_last_warp`?")]),
-    ("foo = 4", &[("foo", "unknown key `foo`; `reduce_kernel!` has {keys}")]),
+    ("foo = 4", &[("foo", "unknown key `foo`; the keys of `reduce_kernel!` are {keys}")]),
     (
         "unroll-last warp",
         &[("unroll-last warp", "unknown key `unroll-last warp`; did you mean `unroll_last_warp`?")],
@@ -160,15 +160,15 @@ pub(super) const SPECS: &[Faulty] = &[
         &[(
             "unroll_last_warp",
             "`unroll_last_warp` starts where the last warp folds 64 values, and `block: 32` has \
-             only 32; use `block: 64` or more, or leave the flag out",
+             only 32; use `block: 64` or more, or leave `unroll_last_warp` out",
         )],
     ),
     (
         "unroll_last_warp, shuffle",
         &[(
             "unroll_last_warp",
-            "`unroll_last_warp` and `shuffle` contradict each other: both replace the last steps \
-             of the tree; leave one of them out",
+            "`unroll_last_warp` and `shuffle` cannot be combined: both replace the last steps of \
+             the tree; leave one of them out",
         )],
     ),
     (
@@ -193,8 +193,8 @@ pub(super) const SPECS: &[Faulty] = &[
         &[(
             "tiles",
             "`launch: tiles` folds a whole array of `f32` by `sum`, `prod`, `max` or `min`, and \
-             chooses the numbers of launches and blocks itself; `map` contradicts this; leave one \
-             of them out",
+             chooses the numbers of launches and blocks itself, so it cannot be combined with \
+             `map`; leave one of the two out",
         )],
     ),
     (
@@ -202,8 +202,8 @@ pub(super) const SPECS: &[Faulty] = &[
         &[(
             "tiles",
             "`launch: tiles` folds a whole array of `f32` by `sum`, `prod`, `max` or `min`, and \
-             chooses the numbers of launches and blocks itself; `over` contradicts this; leave \
-             one of them out",
+             chooses the numbers of launches and blocks itself, so it cannot be combined with \
+             `over`; leave one of the two out",
         )],
     ),
     (
@@ -211,8 +211,8 @@ pub(super) const SPECS: &[Faulty] = &[
         &[(
             "tiles",
             "`launch: tiles` folds a whole array of `f32` by `sum`, `prod`, `max` or `min`, and \
-             chooses the numbers of launches and blocks itself; `blocks` contradicts this; leave \
-             one of them out",
+             chooses the numbers of launches and blocks itself, so it cannot be combined with \
+             `blocks`; leave one of the two out",
         )],
     ),
     (
@@ -220,16 +220,16 @@ pub(super) const SPECS: &[Faulty] = &[
         &[(
             "tiles",
             "`launch: tiles` folds a whole array of `f32` by `sum`, `prod`, `max` or `min`, and \
-             chooses the numbers of launches and blocks itself; `run` contradicts this; leave one \
-             of them out",
+             chooses the numbers of launches and blocks itself, so it cannot be combined with \
+             `run`; leave one of the two out",
         )],
     ),
     (
         "blocks: 8, run: 1024",
         &[(
             "1024",
-            "`run` and `blocks` contradict each other: each run of 1024 elements has a block of \
-             its own, and `blocks` sets the number of blocks; leave one of them out",
+            "`run` and `blocks` cannot be combined: each run of 1024 elements has a block of its \
+             own, and `blocks` sets the number of blocks; leave one of them out",
         )],
     ),
     (
@@ -286,7 +286,7 @@ pub(super) const SPECS: &[Faulty] = &[
         "over: segments, run: 4096",
         &[(
             "run",
-            "`run` has no effect: the length of a segment is unknown at launch; leave it out",
+            "`run` has no effect: the length of a segment is unknown at launch; leave `run` out",
         )],
     ),
     (
@@ -294,34 +294,37 @@ pub(super) const SPECS: &[Faulty] = &[
         &[(
             "launch",
             "`launch` has no effect: one block folds a result unless `blocks` or `run` is given; \
-             leave it out",
+             leave `launch` out",
         )],
     ),
     (
         "over: rows, block: 64, shuffle",
         &[(
             "shuffle",
-            "`shuffle` has no effect: no block folds one result: groups of up to a warp use \
-             shuffles, and columns have a tree; leave it out",
+            "`shuffle` has no effect: no whole block folds a result: groups of up to a warp use \
+             shuffles, and columns have a tree; leave `shuffle` out",
         )],
     ),
     (
         "finish: |s, len, more| s",
         &[(
             "|s, len, more| s",
-            "`finish` names 3 values, but it takes 1 and then the number of elements: `finish: \
-             |s, len| s / len`",
+            "`finish` has 3 parameters, but takes the folded value and then optionally the number \
+             of elements, as in `finish: |s, len| s / len`",
         )],
     ),
     (
         "finish: |s, len| s",
-        &[("len", "`len` is never read; read it, or write `_len` if that is meant")],
+        &[("len", "`len` is never read; read it, or write `_len` to ignore it")],
     ),
     (
         "type: f16, acc: f16",
         &[("f16", "`acc` takes one of `f32`, `f64`, `i32`, `u32`, `i64`, `u64`, not `f16`")],
     ),
-    ("name: __", &[("__", "`name: __` has no letter; use a name with a letter, or leave it out")]),
+    (
+        "name: __",
+        &[("__", "`name: __` has no letter; use a name with a letter, or leave `name` out")],
+    ),
     (
         "name: ünder",
         &[(
@@ -345,8 +348,11 @@ pub(super) const SPECS: &[Faulty] = &[
     ),
     ("shufle, tree: interleaved", &[("shufle", "unknown key `shufle`; did you mean `shuffle`?")]),
     ("block: 9é", &[("9é", "`block: 9é`: `9é` is not a plain decimal number")]),
-    ("r#block: 3", &[("r#block", "unknown key `r#block`; `reduce_kernel!` has {keys}")]),
-    ("struct: 3", &[("struct", "unknown key `struct`; `reduce_kernel!` has {keys}")]),
+    (
+        "r#block: 3",
+        &[("r#block", "unknown key `r#block`; the keys of `reduce_kernel!` are {keys}")],
+    ),
+    ("struct: 3", &[("struct", "unknown key `struct`; the keys of `reduce_kernel!` are {keys}")]),
     (
         "block: 0x10",
         &[("0x10", "`block: 0x10` is hexadecimal; write one number in decimal, as in `16`")],

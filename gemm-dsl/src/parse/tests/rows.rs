@@ -45,7 +45,7 @@ fn acts<S: Family + Table>() {
         let number = key.least.map_or(1, |(least, _)| least) + 1;
         let line = format!("{elsewhere}, {}", written::<S>(key.name, key.kind, number));
         let line = line.trim_start_matches(", ");
-        let suggestion = on.suggestion.text(&S::default());
+        let suggestion = on.suggestion.text(key.name, &S::default());
         let message = format!("`{}` has no effect: {}; {suggestion}", key.name, on.because);
         let found = faults::<S>(line);
         assert!(found.contains(&(key.name.to_owned(), message)), "{line}: {found:?}");

@@ -53,27 +53,33 @@ pub(super) const SPECS: &[Faulty] = &[
     ),
     (
         "foo, bar: 4",
-        &[("foo", "unknown key `foo`; `sgemm_kernel!` has {keys}"), ("bar", "unknown key `bar`")],
+        &[
+            ("foo", "unknown key `foo`; the keys of `sgemm_kernel!` are {keys}"),
+            ("bar", "unknown key `bar`"),
+        ],
     ),
     ("tile: 128x", &[("128x", "`tile: 128x`: a number is missing next to an `x`; write MxNxK")]),
     (
         "tile: 0x8x8",
         &[("0x8x8", "`tile: 0x8x8` has a dimension of 0; every dimension must be at least 1")],
     ),
-    ("tile: 8X8X8", &[("8X8X8", "`tile: 8X8X8`: a size is written with a lowercase `x`: `8x8x8`")]),
+    ("tile: 8X8X8", &[("8X8X8", "`tile: 8X8X8` has an uppercase `X`; write `8x8x8`")]),
     ("tile: 1.5x2x3", &[("1.5x2x3", "`tile: 1.5x2x3`: `1.5` is not a whole number")]),
     (
         "tile: 8x8",
-        &[("8x8", "`tile: 8x8` has 2 dimensions, and MxNxK has 3; write it as in `128x128x8`")],
+        &[(
+            "8x8",
+            "`tile: 8x8` has 2 dimensions, and MxNxK has 3; write a size such as `128x128x8`",
+        )],
     ),
     (
         "tile: 8x8x8x8",
         &[(
             "8x8x8x8",
-            "`tile: 8x8x8x8` has 4 dimensions, and MxNxK has 3; write it as in `128x128x8`",
+            "`tile: 8x8x8x8` has 4 dimensions, and MxNxK has 3; write a size such as `128x128x8`",
         )],
     ),
-    ("tile: 1_0x8x8", &[("1_0x8x8", "`tile: 1_0x8x8`: numbers are written without `_`: `10x8x8`")]),
+    ("tile: 1_0x8x8", &[("1_0x8x8", "`tile: 1_0x8x8` has `_` within a number; write `10x8x8`")]),
     (
         "tile: 8x8x5000000000",
         &[(
@@ -83,10 +89,13 @@ pub(super) const SPECS: &[Faulty] = &[
     ),
     (
         "tile: 8 x 8 x 8",
-        &[("8 x 8 x 8", "`tile: 8 x 8 x 8`: a size is written without spaces: `8x8x8`")],
+        &[("8 x 8 x 8", "`tile: 8 x 8 x 8` has spaces within a size; write `8x8x8`")],
     ),
-    ("tile: 8 x8x8", &[("8 x8x8", "`tile: 8 x8x8`: a size is written without spaces: `8x8x8`")]),
-    ("tile: 8", &[("8", "`tile: 8` has 1 dimension, and MxNxK has 3; write it as in `128x128x8`")]),
+    ("tile: 8 x8x8", &[("8 x8x8", "`tile: 8 x8x8` has spaces within a size; write `8x8x8`")]),
+    (
+        "tile: 8",
+        &[("8", "`tile: 8` has 1 dimension, and MxNxK has 3; write a size such as `128x128x8`")],
+    ),
     ("tile: 8xx8", &[("8xx8", "`tile: 8xx8`: a number is missing next to an `x`; write MxNxK")]),
     ("tile: 8x8xe", &[("8x8xe", "`tile: 8x8xe`: `e` is not a plain decimal number")]),
     ("tile: big", &[("big", "`tile` takes a size MxNxK such as `128x128x8`, not `big`")]),
@@ -104,7 +113,7 @@ pub(super) const SPECS: &[Faulty] = &[
     ),
     ("aligned", &[("aligned", "unknown key `aligned`; did you mean `bounds: aligned`?")]),
     ("strided", &[("strided", "unknown key `strided`; did you mean `fragment: strided`?")]),
-    ("m", &[("m", "unknown key `m`; `sgemm_kernel!` has {keys}")]),
+    ("m", &[("m", "unknown key `m`; the keys of `sgemm_kernel!` are {keys}")]),
     (
         "fragment: stride",
         &[(

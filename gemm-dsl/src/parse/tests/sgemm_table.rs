@@ -27,38 +27,38 @@ fn read(tokens: TokenStream) -> Result<Table, Vec<String>> {
 const NO_ELSE: &str =
     "a table needs a rule for problems that match no condition; add `else => …` at the end";
 const TWO_SUMS: &str = "`partials: 2` computes several partial sums per element, but rules of an \
-                        `invariant` table compute one sum, in ascending K; leave `partials` out, \
-                        or `invariant`";
+                        `invariant` table compute one sum, in ascending K; leave `partials` or \
+                        `invariant` out";
 const BY_LANES: &str = "`lanes: k` computes several partial sums per element, but rules of an \
-                        `invariant` table compute one sum, in ascending K; leave `lanes` out, or \
-                        `invariant`";
+                        `invariant` table compute one sum, in ascending K; leave `lanes` or \
+                        `invariant` out";
 const BY_SLICES: &str = "`slices: 2` computes several partial sums per element, but rules of an \
-                         `invariant` table compute one sum, in ascending K; leave `slices` out, \
-                         or `invariant`";
+                         `invariant` table compute one sum, in ascending K; leave `slices` or \
+                         `invariant` out";
 const LATE: &str = "`invariant` applies to all rules; move it before the first one";
 const TWICE: &str = "`invariant` is given already; leave this one out";
 const LATE_CLASS: &str = "`accuracy` applies to all rules; move it before the first one";
 const CLASS_TWICE: &str = "`accuracy` is given already; leave this one out";
-const BY_ARITH: &str = "`arith: bf16x6` computes several partial sums per element, but rules of \
-                        an `invariant` table compute one sum, in ascending K; leave `arith` out, \
-                        or `invariant`";
+const BY_ARITH: &str = "`arith: bf16x6` computes several partial sums per element, but rules of an \
+                        `invariant` table compute one sum, in ascending K; leave `arith` or \
+                        `invariant` out";
 const NEEDS_BOUND: &str = "`arith: bf16x6` rounds differently from `f32`, so the result would \
-                           depend on the rule that a problem matches; allow it with `accuracy: \
-                           bound;` before the rules, or leave it out";
-const NEEDS_NORM: &str = "`arith: f16x3` rounds differently from `f32`, so the result would \
-                          depend on the rule that a problem matches; allow it with `accuracy: \
-                          norm;` before the rules, or leave it out";
+                           depend on the rule that a problem matches; add `accuracy: bound;` \
+                           before the rules, or leave `arith` out";
+const NEEDS_NORM: &str = "`arith: f16x3` rounds differently from `f32`, so the result would depend \
+                          on the rule that a problem matches; add `accuracy: norm;` before the \
+                          rules, or leave `arith` out";
 const ROUNDED: &str = "`arith: bf16` rounds A and B, which no table allows: the result would \
-                       depend on the rule that a problem matches; leave it out, or use it in a \
+                       depend on the rule that a problem matches; leave `arith` out, or use a \
                        separate kernel";
 const TILE: &str = "`waves` takes a tile, with rows and columns from 1 to 4294967295, such as \
                     `waves(128x256)`, not ";
 
-const ALWAYS: &str =
-    "this condition is always true, so later rules are never reached; write `else`, at the end";
+const ALWAYS: &str = "this condition is always true, so later rules are never reached; write \
+                      `else` instead, as the last rule";
 const NEVER: &str = "this condition is never true; leave the rule out";
-const NONE_LEFT: &str = "this rule is never reached: earlier rules match every problem that it \
-                         matches; leave it out, or move it up";
+const NONE_LEFT: &str = "this rule is never reached: earlier rules match all of its problems; \
+                         leave this rule out, or move it up";
 
 const TABLES: &[Faulty] = &[
     ("m <= 8 => ; m <= 4 => ; else =>", &[("m <= 4", NONE_LEFT)]),
@@ -147,8 +147,8 @@ const TABLES: &[Faulty] = &[
             ),
             (
                 "else =>",
-                "all rules of a table compute the same function, but `batch` here differs from \
-                 the first rule; rules may differ only in how they compute it",
+                "all rules of a table compute the same function, but `batch` here differs from the \
+                 first rule; use one value in all rules",
             ),
         ],
     ),
@@ -179,8 +179,8 @@ const TABLES: &[Faulty] = &[
             ),
             (
                 "1.5 > 1.0",
-                "this condition is always true, so later rules are never reached; write `else`, \
-                 at the end",
+                "this condition is always true, so later rules are never reached; write `else` \
+                 instead, as the last rule",
             ),
             ("sin", "`sin` is not a function; did you mean `min(a, b)`?"),
             ("wave", "`wave` is not a function; did you mean `waves(128x256)`?"),
@@ -209,8 +209,8 @@ fn every_fault_of_a_table_has_its_message_and_token() {
     // `invariant` belongs to the header of tables of GEMMs, not to conditions.
     assert_eq!(
         faults("invariant => ; else =>")[0].1,
-        "`invariant` is not a known name; there are `m`, `n`, `k`, `batch`, `sms`, `arch`, `nn`, \
-         `nt`, `tn`, `tt`, `padded`, `aligned`"
+        "`invariant` is not a known name; the known names are `m`, `n`, `k`, `batch`, `sms`, \
+         `arch`, `nn`, `nt`, `tn`, `tt`, `padded`, `aligned`"
     );
 }
 
@@ -338,9 +338,9 @@ fn rows_are_for_matrices_however_they_lie() {
     {
         let told = faults(&format!("m < 2 => {value}; else =>"));
         let message = format!(
-            "`{key}` follows from the matrices of a problem: a rule has a kernel for each of \
-             their layouts; leave it out, and test {asked} in the condition if the rule is only \
-             for some of them"
+            "`{key}` follows from the matrices of a problem, and a rule has a kernel for each of \
+             their layouts; leave `{key}` out, and test {asked} in the condition to restrict the \
+             rule"
         );
         assert_eq!(told, [(key.to_owned(), message)]);
     }

@@ -31,13 +31,13 @@ const NO_ELSE: &str =
 const BEHIND: &str =
     "a rule after `else` is never reached; move `else` to the end, or leave the rule out";
 const NO_CONDITION: &str = "a rule begins with its condition, such as `len <= 64`, or with `else`";
-const ALWAYS: &str =
-    "this condition is always true, so later rules are never reached; write `else`, at the end";
+const ALWAYS: &str = "this condition is always true, so later rules are never reached; write \
+                      `else` instead, as the last rule";
 const NEVER: &str = "this condition is never true; leave the rule out";
 const NO_OP: &str = "`op` takes one of `sum`, `prod`, `max`, `min`, `argmax`, `argmin`, `any`, \
-    `all`, `mean_var`, `logsumexp`, not `mx`; did you mean `max`?";
-const OTHER_OP: &str = "all rules of a table compute the same function, but `op` here differs \
-                        from the first rule; rules may differ only in how they compute it";
+                     `all`, `mean_var`, `logsumexp`, not `mx`; did you mean `max`?";
+const OTHER_OP: &str = "all rules of a table compute the same function, but `op` here differs from \
+                        the first rule; use one value in all rules";
 
 /// Each fault is at its own token, and none follows from another.
 const TABLES: &[Faulty] = &[
@@ -80,7 +80,8 @@ const TABLES: &[Faulty] = &[
         "len <= 4 => ; len <= 8 => ; (len <= 4) => ; else =>",
         &[(
             "(len <= 4)",
-            "rule 1 has the same condition, so this rule is never reached; leave one of them out",
+            "rule 1 has the same condition, so this rule is never reached; leave one of the two \
+             rules out",
         )],
     ),
     // Rules are counted as they are written.
@@ -94,8 +95,8 @@ const TABLES: &[Faulty] = &[
             ),
             (
                 "len <= 4",
-                "rule 2 has the same condition, so this rule is never reached; leave one of them \
-                 out",
+                "rule 2 has the same condition, so this rule is never reached; leave one of the \
+                 two rules out",
             ),
         ],
     ),
@@ -119,10 +120,13 @@ const TABLES: &[Faulty] = &[
                 "`condition` gives a truth value, and this is an integer; compare it, as in `x > \
                  0`",
             ),
-            ("n", "`n` is not a known name; there are `outer`, `len`, `inner`"),
+            ("n", "`n` is not a known name; the known names are `outer`, `len`, `inner`"),
             ("1.5", "`1.5`: a condition uses only integers; write a whole number"),
-            ("sqrt", "`sqrt` is not a function; there are `min`, `max`, `abs`, `clamp`"),
-            ("=", "`=` belongs in `let` only; to compare, write `==`"),
+            (
+                "sqrt",
+                "`sqrt` is not a function; the known functions are `min`, `max`, `abs`, `clamp`",
+            ),
+            ("=", "`=` is only for `let`; to compare, write `==`"),
             ("|", "`condition` takes no parameters; write the expression alone, as in `len <= 64`"),
             ("<", "expected a number, a name or `(`, found the end"),
         ],
@@ -147,8 +151,8 @@ const TABLES: &[Faulty] = &[
         "len < 9 => op: max; else => op: min, group: 1",
         &[(
             "group",
-            "`group` has no effect: all threads fold the one result; leave it out, or choose the \
-             results by `over`",
+            "`group` has no effect: all threads fold one result; choose several results by `over`, \
+             such as `over: rows`, or leave `group` out",
         )],
     ),
     // A first rule that could not be parsed is not compared with the others.
@@ -162,7 +166,8 @@ const TABLES: &[Faulty] = &[
         "len < 9 => op: max, compensated; else => op: max",
         &[(
             "compensated",
-            "`compensated` has no effect: only the rounding of sums is compensated; leave it out",
+            "`compensated` has no effect: only the rounding of sums is compensated; leave \
+             `compensated` out",
         )],
     ),
     (
@@ -341,7 +346,7 @@ fn large_tables_are_read_or_refused() {
     {
         let found = faults(&row.repeat(60_000 / row.len()));
         assert_eq!(found.len(), MAX_FAULTS + 1, "{row}");
-        assert!(found[MAX_FAULTS].1.contains(" more faults after these"), "{row}");
+        assert!(found[MAX_FAULTS].1.contains(" more faults are not listed"), "{row}");
     }
 }
 

@@ -45,25 +45,25 @@ const FAULTS: &[(&str, &str, &str, &str)] = &[
     (
         "tile: 128x128x64, arith: bf16x6, copy: tma, producer, persistent, stages: 2",
         "copy",
-        "add `mma: wgmma`, or leave it out",
+        "add `mma: wgmma`, or leave `copy` out",
         "tile: 128x128x64, arith: bf16x6, mma: wgmma, copy: tma, producer, persistent, stages: 2",
     ),
     (
         "tile: 128x128x64, arith: bf16x6, mma: wgmma, copy: tma, persistent",
         "persistent",
-        "add `producer`, or leave it out",
+        "add `producer`, or leave `persistent` out",
         "tile: 128x128x64, arith: bf16x6, mma: wgmma, copy: tma, producer, persistent",
     ),
     (
         "tile: 128x128x64, arith: bf16x6, mma: wgmma, cluster: 2",
         "cluster",
-        "add `copy: tma, producer`, or leave it out",
+        "add `copy: tma, producer`, or leave `cluster` out",
         "tile: 128x128x64, arith: bf16x6, mma: wgmma, copy: tma, producer, cluster: 2",
     ),
     (
         "tile: 16x16x16, thread: 4x4, persistent",
         "persistent",
-        "add `arith: bf16x6, mma: wgmma, copy: tma, producer`, or leave it out",
+        "add `arith: bf16x6, mma: wgmma, copy: tma, producer`, or leave `persistent` out",
         "tile: 16x16x16, thread: 4x4",
     ),
     (
@@ -87,7 +87,7 @@ const FAULTS: &[(&str, &str, &str, &str)] = &[
     (
         "tile: 64x64x64, coarsen: 4, arith: bf16, mma: wgmma",
         "coarsen",
-        "leave it out",
+        "leave `coarsen` out",
         "tile: 64x64x64, arith: bf16, mma: wgmma",
     ),
     (
@@ -100,7 +100,7 @@ const FAULTS: &[(&str, &str, &str, &str)] = &[
     (
         "tile: 128x256x32, arith: bf16x6, mma: wgmma, copy: tma",
         "128x256x32",
-        "= 284, and 256 threads · 1 block leave it 255; use a smaller N",
+        "= 284, and a thread has at most 255; use a `tile` with fewer columns",
         "tile: 128x128x32, arith: bf16x6, mma: wgmma, copy: tma",
     ),
     (

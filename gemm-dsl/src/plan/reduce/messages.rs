@@ -64,7 +64,7 @@ pub(crate) fn last_warp_without_tree(block: u32) -> SpecError {
         &["unroll_last_warp", "block"],
         format!(
             "`unroll_last_warp` starts where the last warp folds 64 values, and `block: {block}` \
-             has only {block}; use `block: 64` or more, or leave the flag out"
+             has only {block}; use `block: 64` or more, or leave `unroll_last_warp` out"
         ),
     )
 }
@@ -72,8 +72,8 @@ pub(crate) fn last_warp_without_tree(block: u32) -> SpecError {
 pub(crate) fn last_warp_and_shuffle() -> SpecError {
     SpecError::at_value(
         &["unroll_last_warp", "shuffle"],
-        "`unroll_last_warp` and `shuffle` contradict each other: both replace the last steps of \
-         the tree; leave one of them out"
+        "`unroll_last_warp` and `shuffle` cannot be combined: both replace the last steps of the \
+         tree; leave one of them out"
             .into(),
     )
 }
@@ -108,8 +108,8 @@ pub(crate) fn tree_without_block(tree: Tree) -> SpecError {
     SpecError::at_value(
         &["tree", "over"],
         format!(
-            "`tree: {tree}` applies only if a block folds one result: groups of up to a warp use \
-             shuffles, and columns have a tree of their own; leave it out"
+            "`tree: {tree}` applies only if a whole block folds a result: groups of up to a warp \
+             use shuffles, and columns have a tree of their own; leave `tree` out"
         ),
     )
 }
@@ -118,7 +118,7 @@ pub(crate) fn group_of_row(group: u32, block: u32) -> SpecError {
     SpecError::at_value(
         &["group", "block"],
         format!(
-            "`group: {group}`: a result has 1, 2, 4, 8, 16 or {WARP} threads, which combine by \
+            "`group: {group}`: use 1, 2, 4, 8, 16 or {WARP} threads for a result, which combine by \
              shuffles, or the whole block of {block}"
         ),
     )
@@ -128,8 +128,8 @@ pub(crate) fn group_of_column(group: u32, block: u32) -> SpecError {
     SpecError::at_value(
         &["group", "block"],
         format!(
-            "`group: {group}`: the number of threads of a column is a power of two, at most the \
-             {block} of the block"
+            "`group: {group}`: use a power of two as the number of threads of a column, at most \
+             the {block} of the block"
         ),
     )
 }
@@ -137,7 +137,7 @@ pub(crate) fn group_of_column(group: u32, block: u32) -> SpecError {
 pub(crate) fn too_many_blocks(blocks: u32, most: u32) -> SpecError {
     SpecError::at_value(
         &["blocks"],
-        format!("`blocks: {blocks}` is more than a grid has along y; use {most} or less"),
+        format!("`blocks: {blocks}`: a grid has at most {most} blocks along y; use {most} or less"),
     )
 }
 
@@ -156,8 +156,8 @@ pub(crate) fn run_and_blocks(run: u32) -> SpecError {
     SpecError::at_value(
         &["run", "blocks"],
         format!(
-            "`run` and `blocks` contradict each other: each run of {run} elements has a block of \
-             its own, and `blocks` sets the number of blocks; leave one of them out"
+            "`run` and `blocks` cannot be combined: each run of {run} elements has a block of its \
+             own, and `blocks` sets the number of blocks; leave one of them out"
         ),
     )
 }
@@ -201,21 +201,22 @@ pub(crate) fn run_long(run: u32, round: u64) -> SpecError {
 pub(crate) fn shards_without_runs(over: Over, round: u64) -> SpecError {
     let remedy = match over {
         Over::Segments => {
-            "the length of a segment is unknown at launch; cut the array between segments instead"
+            "but the length of a segment is unknown at launch; cut the array between segments \
+             instead"
                 .to_owned()
         }
         _ => {
             let example = (1 << 20) / round.max(1) * round;
             format!(
-                "without `run` the elements of a block are spread over the whole array, and no \
-                 shard holds them all; add a multiple of the {round} elements that a block reads \
-                 at once, such as `run: {example}`"
+                "but without `run` the elements of a block are spread over the whole array; add a \
+                 `run`, a multiple of the {round} elements that a block reads at once, such as \
+                 `run: {example}`"
             )
         }
     };
     SpecError::at_key(
         &["run", "over"],
-        format!("a result has the same bits in shards only if each shard has whole runs: {remedy}"),
+        format!("a result has the same bits in shards only if each shard has whole runs, {remedy}"),
     )
 }
 
@@ -225,8 +226,8 @@ pub(crate) fn beyond_tiles(beyond: &'static str) -> SpecError {
         &["launch", beyond],
         format!(
             "`launch: tiles` folds a whole array of `f32` by `sum`, `prod`, `max` or `min`, and \
-             chooses the numbers of launches and blocks itself; `{beyond}` contradicts this; \
-             leave one of them out"
+             chooses the numbers of launches and blocks itself, so it cannot be combined with \
+             `{beyond}`; leave one of the two out"
         ),
     )
 }
@@ -314,14 +315,14 @@ pub(crate) fn taken_name(at: NodeSpan, name: &str, of: &str) -> SpecError {
 
 pub(crate) fn wrong_result(acc: Elem, result: Elem, finish: bool) -> SpecError {
     let results = match acc {
-        Elem::F32 => "f32, f16 and bf16",
-        Elem::F64 => "f64 and f32",
-        _ if finish => "that type, f32 and f64",
-        _ => "that type, and with a `finish` f32 and f64",
+        Elem::F32 => "`f32`, `f16` and `bf16`".to_owned(),
+        Elem::F64 => "`f64` and `f32`".to_owned(),
+        _ if finish => format!("`{acc}`, `f32` and `f64`"),
+        _ => format!("`{acc}`, and with a `finish` also `f32` and `f64`"),
     };
     SpecError::at_value(
         &["result", "acc", "type"],
-        format!("a fold in `{acc}` can give {results}, not `{result}`"),
+        format!("a fold in `{acc}` can give {results}, not `{result}`; use one of these types"),
     )
 }
 
@@ -330,17 +331,19 @@ pub(crate) fn expression_of_u64(key: &'static str) -> SpecError {
         &[key, "type", "acc"],
         format!(
             "`{key}` computes with signed 64-bit integers, which do not hold every `u64`; use \
-             `i64`, or leave it out"
+             `i64`, or leave `{key}` out"
         ),
     )
 }
 
 pub(crate) fn finish_values(has: usize, least: usize, example: &str) -> SpecError {
+    let folded = if least == 2 { "the mean and the variance" } else { "the folded value" };
+    let s = if has == 1 { "" } else { "s" };
     SpecError::at_value(
         &["finish"],
         format!(
-            "`finish` names {has} values, but it takes {least} and then the number of elements: \
-             `finish: {example}`"
+            "`finish` has {has} parameter{s}, but takes {folded} and then optionally the number \
+             of elements, as in `finish: {example}`"
         ),
     )
 }

@@ -85,6 +85,12 @@ impl WgmmaDraft {
 }
 
 impl WgmmaPlan {
+    /// Returns true if sums that overflow are recomputed in `f32`, from A and B. Scaled splits are
+    /// small, so their sums do not overflow.
+    pub(crate) fn recomputes(&self) -> bool {
+        self.arith().is_emulation() && !self.arith().is_scaled()
+    }
+
     /// Plans a variant of a valid spec. [`WgmmaDraft`] also calls it before the last checks.
     pub(super) fn new(spec: &SgemmSpec, tile: Tile, variant: Variant) -> Self {
         let (Some(splits), Some(warp)) = (SplitsPlan::from_spec(spec, tile), spec.warp_tile())

@@ -2,7 +2,7 @@
 
 use crate::Plan;
 use crate::ir::program::Array;
-use crate::ir::{Elem, Extent, Kernel, VerifiedProgram};
+use crate::ir::{Elem, Extent, HostExpr, Kernel, VerifiedProgram};
 use crate::plan::{Blocks, ReducePlan, Share};
 use crate::spec::{Datum, KeyKind, LaunchForm, Over, ReduceSpec, Spec, Table};
 use proptest::option::weighted;
@@ -87,7 +87,7 @@ fn kernels(plan: &ReducePlan) -> Vec<Kernel> {
         program.unwrap_or_else(|error| panic!("`{spec}`: {error}"))
     };
     let programs = programs.into_iter().map(sound);
-    programs.flat_map(|p| p.kernels.iter().map(unnamed).collect::<Vec<_>>()).collect()
+    programs.flat_map(|p| p.kernels().iter().map(unnamed).collect::<Vec<_>>()).collect()
 }
 
 proptest! {
@@ -109,7 +109,7 @@ proptest! {
             prop_assert!(u64::from(run) % round == 0 && several);
         }
         let program = plan.program().map_err(|e| TestCaseError::fail(format!("`{spec}`: {e}")))?;
-        for kernel in &program.kernels {
+        for kernel in program.kernels() {
             prop_assert_eq!(kernel.geometry.threads(), plan.block(), "`{}`", spec);
         }
         // The partial results of blocks are those that the plan lists.
@@ -146,7 +146,7 @@ fn pieces(
         return Ok(());
     };
     prop_assert!(spec.run.is_some());
-    let named = |arrays: &[Array]| -> Vec<(String, Elem)> {
+    let named = |arrays: &[Array<HostExpr>]| -> Vec<(String, Elem)> {
         arrays.iter().map(|array| (array.name.to_string(), array.elem)).collect()
     };
     let parts: Vec<Elem> = plan.parts().iter().map(|part| part.elem).collect();
@@ -157,7 +157,7 @@ fn pieces(
     prop_assert_eq!(&last.outputs, &program.outputs);
     prop_assert_eq!(&last.extents, &program.extents);
     let more = [Extent::FIRST, Extent::TOTAL];
-    prop_assert_eq!(&shard.extents, &[&program.extents[..], &more].concat());
+    prop_assert_eq!(&shard.extents[..], &[&program.extents[..], &more].concat());
     Ok(())
 }
 

@@ -24,38 +24,38 @@ pub(super) const FOLD: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| spec.fold.is_some(),
     rests_on: &["fold"],
     because: "the operators of `op` have identities of their own",
-    suggestion: Suggestion::Say("leave it out, or write a `fold`"),
+    suggestion: Suggestion::Or("write a `fold`"),
 };
 
 /// Reductions with numeric results.
 pub(super) const NUMBERS: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| !spec.operator().is_some_and(|op| op.is_index() || op.is_truth()),
     rests_on: &["op"],
-    because: "its result is an index or a truth value",
-    suggestion: Suggestion::Say("leave it out"),
+    because: "the result of `op` is an index or a truth value",
+    suggestion: Suggestion::Leave,
 };
 
 /// Reductions that keep indices or counts of elements, or read offsets.
 pub(super) const INDICES: ActsOn<ReduceSpec> = ActsOn {
     includes: ReduceSpec::has_indices,
     rests_on: &["op"],
-    because: "it keeps neither indices nor counts of elements",
-    suggestion: Suggestion::Say("leave it out"),
+    because: "`op` keeps neither indices nor counts of elements",
+    suggestion: Suggestion::Leave,
 };
 
 pub(super) const SUM: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| spec.operator() == Some(Op::Sum),
     rests_on: &["op"],
     because: "only the rounding of sums is compensated",
-    suggestion: Suggestion::Say("leave it out"),
+    suggestion: Suggestion::Leave,
 };
 
 /// Reductions with more than one result.
 pub(super) const MANY: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| spec.over != Over::All,
     rests_on: &["over"],
-    because: "all threads fold the one result",
-    suggestion: Suggestion::Say("leave it out, or choose the results by `over`"),
+    because: "all threads fold one result",
+    suggestion: Suggestion::Or("choose several results by `over`, such as `over: rows`"),
 };
 
 /// Reductions of tensors with more than one dimension.
@@ -63,7 +63,7 @@ pub(super) const DIMENSIONS: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| matches!(spec.over, Over::Rows | Over::Columns | Over::Middle),
     rests_on: &["over"],
     because: "there are no rows to pad",
-    suggestion: Suggestion::Say("leave it out"),
+    suggestion: Suggestion::Leave,
 };
 
 /// Reductions in which several blocks may share a result.
@@ -71,7 +71,7 @@ pub(super) const SHARED: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| spec.over != Over::Segments,
     rests_on: &["over"],
     because: "the length of a segment is unknown at launch",
-    suggestion: Suggestion::Say("leave it out"),
+    suggestion: Suggestion::Leave,
 };
 
 /// Reductions in which several blocks do share a result.
@@ -81,7 +81,7 @@ pub(super) const SEVERAL: ActsOn<ReduceSpec> = ActsOn {
     },
     rests_on: &["over"],
     because: "one block folds a result unless `blocks` or `run` is given",
-    suggestion: Suggestion::Say("leave it out"),
+    suggestion: Suggestion::Leave,
 };
 
 /// Reductions whose threads may read vectors.
@@ -89,7 +89,7 @@ pub(super) const ALIGNED: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| spec.over != Over::Segments,
     rests_on: &["over"],
     because: "a segment may begin at any element",
-    suggestion: Suggestion::Say("leave it out"),
+    suggestion: Suggestion::Leave,
 };
 
 /// Reductions whose threads fold columns one by one.
@@ -97,14 +97,14 @@ pub(super) const COLUMNS: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| matches!(spec.over, Over::Columns | Over::Middle) && !spec.float4,
     rests_on: &["over"],
     because: "a thread folds several columns only if it folds columns and does not read vectors",
-    suggestion: Suggestion::Say("leave it out"),
+    suggestion: Suggestion::Leave,
 };
 
 /// Reductions in which all threads of a block fold one result together.
 pub(super) const WHOLE_BLOCK: ActsOn<ReduceSpec> = ActsOn {
     includes: ReduceSpec::folds_by_blocks,
     rests_on: &["over"],
-    because: "no block folds one result: groups of up to a warp use shuffles, and columns have a \
-              tree",
-    suggestion: Suggestion::Say("leave it out"),
+    because: "no whole block folds a result: groups of up to a warp use shuffles, and columns \
+              have a tree",
+    suggestion: Suggestion::Leave,
 };

@@ -8,7 +8,7 @@ pub(super) const TILE: ActsOn<SgemmSpec> = ActsOn {
     includes: |spec| spec.tile.is_some(),
     rests_on: &["tile"],
     because: "without `tile` nothing is staged in shared memory",
-    suggestion: Suggestion::Say("add a tile such as `tile: 64x64x8`, or leave it out"),
+    suggestion: Suggestion::Or("add a tile such as `tile: 64x64x8`"),
 };
 
 /// GEMMs whose multiplications run on tensor cores.
@@ -16,14 +16,14 @@ pub(super) const MATRIX: ActsOn<SgemmSpec> = ActsOn {
     includes: |spec| spec.arith != Arith::F32,
     rests_on: &["arith"],
     because: "under `arith: f32` no tensor core is used",
-    suggestion: Suggestion::Say("add an arithmetic such as `arith: bf16x6`, or leave it out"),
+    suggestion: Suggestion::Or("add an arithmetic such as `arith: bf16x6`"),
 };
 
 /// GEMMs on tensor cores that read their operands from shared memory.
 pub(super) const WARPGROUPS: ActsOn<SgemmSpec> = ActsOn {
     includes: |spec| spec.is_wgmma(),
     rests_on: &["mma", "arith"],
-    because: "under `mma: sync` lanes load the operands",
+    because: "under `mma: sync` the lanes of a warp load the operands themselves",
     suggestion: Suggestion::Add(&[ARITH, WGMMA]),
 };
 
@@ -37,7 +37,7 @@ const ASKER: Prerequisite<SgemmSpec> = ("producer", |spec| spec.producer);
 pub(super) const BOXES: ActsOn<SgemmSpec> = ActsOn {
     includes: |spec| spec.is_wgmma() && spec.copy == Copies::Tma,
     rests_on: &["copy", "mma", "arith"],
-    because: "all threads copy, and then all multiply",
+    because: "without `copy: tma` all threads copy a tile, and then all multiply it",
     suggestion: Suggestion::Add(&[ARITH, WGMMA, TMA]),
 };
 
@@ -50,11 +50,11 @@ pub(super) const PRODUCER: ActsOn<SgemmSpec> = ActsOn {
 };
 
 /// GEMMs that do not stage operands in shared memory.
-pub(super) const fn naive(suggestion: &'static str) -> ActsOn<SgemmSpec> {
+pub(super) const fn naive(because: &'static str) -> ActsOn<SgemmSpec> {
     ActsOn {
         includes: |spec| spec.tile.is_none(),
         rests_on: &["tile"],
-        because: "it is for kernels without `tile`",
-        suggestion: Suggestion::Say(suggestion),
+        because,
+        suggestion: Suggestion::Leave,
     }
 }

@@ -31,12 +31,9 @@ impl Gpu {
         replacements.unwrap_or_else(PoisonError::into_inner).insert(source, replacement);
     }
 
-    /// Returns the name and the source of a kernel, or of its replacement.
-    pub(super) fn replaced(&self, kernel: &str, source: String) -> (String, String) {
+    /// Returns the replacement of a generated source.
+    pub(super) fn replacement(&self, source: &str) -> Option<Replacement> {
         let replacements = self.replacements.lock().unwrap_or_else(PoisonError::into_inner);
-        match replacements.get(&source) {
-            Some(Replacement { kernel, source }) => (kernel.clone(), source.clone()),
-            None => (kernel.to_owned(), source),
-        }
+        replacements.get(source).cloned()
     }
 }

@@ -9,8 +9,10 @@ use crate::error::{Error, Result};
 use crate::operand::{Input, Output};
 use crate::report::LaunchReport;
 use crate::segments::{Cut, Offset, Segments};
-use gemm_dsl::spec::ReduceSpec;
+use gemm_dsl::ir::program::LaunchProgram;
+use gemm_dsl::spec::{Over, ReduceSpec};
 use std::fmt;
+use std::sync::Arc;
 
 /// Arrays that a call of a reduction has passed by name so far.
 #[derive(Default)]
@@ -66,7 +68,7 @@ impl Kernel<ReduceSpec, ByName> {
 
     /// Starts a call on a device. Pass the arrays with the methods of the call, then launch it.
     pub fn call<'a>(&'a self, device: &'a Device) -> Call<'a, ReduceSpec, ByName, NamedArrays<'a>> {
-        Call::new(Callee::Kernel(&self.line), device, NamedArrays::default())
+        Call::new(Callee::Kernel(&self.source), device, NamedArrays::default())
     }
 }
 
@@ -102,20 +104,22 @@ impl<'a> Call<'a, ReduceSpec, ByName, NamedArrays<'a>> {
     /// * The errors of [`ReduceKernel::launch`](crate::ReduceKernel::launch) and
     ///   [`ReduceKernel::launch_segments`](crate::ReduceKernel::launch_segments).
     pub fn launch(self) -> Result<LaunchReport> {
-        let line = match self.what {
-            Callee::Kernel(line) => line,
+        let program = match self.what {
+            Callee::Kernel(kernel) => kernel.program::<ReduceSpec>(self.device)?,
+            Callee::Program(program) => Arc::clone(program),
             Callee::Table(_) => {
                 unreachable!("`call` starts only calls of a kernel, not of a table")
             }
         };
-        let program = self.device.programs().get::<ReduceSpec>(line)?;
-        let spec = program.spec::<ReduceSpec>();
         let NamedArrays { inputs, mut outputs, segments } = self.given;
         if segments.len() > 1 {
             return Err(Error::RepeatedOperand { operand: "segments".to_owned() });
         }
-        let (takes, gives) = (spec.inputs(), spec.results());
-        let gives: Vec<&str> = gives.into_iter().map(|(name, _)| name).collect();
+        let LaunchProgram { inputs: takes, outputs: gives, .. } = program.program();
+        // The offsets of segments are the last input.
+        let folded = takes.len() - usize::from(program.over() == Over::Segments);
+        let takes: Vec<&str> = takes.iter().take(folded).map(|array| &*array.name).collect();
+        let gives: Vec<&str> = gives.iter().map(|array| &*array.name).collect();
         let places = places(&takes, &names(&inputs), "an array to fold", "input")?;
         let read: Vec<AnyInput<'_>> = places.into_iter().map(|n| AnyInput(&*inputs[n].1)).collect();
         self::places(&gives, &names(&outputs), "an array for results", "output")?;

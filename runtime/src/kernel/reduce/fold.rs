@@ -10,10 +10,11 @@ use crate::operand::LocatedOperand;
 use crate::program::CachedProgram;
 use crate::report::LaunchReport;
 use crate::segments::Cut;
-use gemm_dsl::ir::Extent;
 use gemm_dsl::ir::contract::{ContractError, Need, Subject};
-use gemm_dsl::ir::program::Array;
+use gemm_dsl::ir::program::{Array, KernelId};
+use gemm_dsl::ir::{Extent, HostExpr};
 use gemm_dsl::spec::{Over, ReduceSpec};
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Arrays of a launch: one for each input of the program except the offsets, and one for each
@@ -64,12 +65,11 @@ fn fold_on<B: Finds>(
     program: &Arc<CachedProgram>,
     given: ReduceArrays<'_, '_, '_>,
 ) -> Result<LaunchReport> {
-    let spec = program.spec::<ReduceSpec>();
-    let over = spec.over;
+    let over = program.over();
     check_segments(over, given.segments.is_some())?;
-    let (inputs, outputs) = (&program.program.inputs, &program.program.outputs);
+    let (inputs, outputs) = (&program.program().inputs, &program.program().outputs);
 
-    let mut read = Vec::with_capacity(inputs.len());
+    let mut read = SmallVec::<[_; 4]>::new();
     for (input, array) in given.inputs.iter().zip(inputs) {
         let found = B::read_any(on, *input, &array.name)?;
         check_elements(program, array, &found)?;
@@ -83,14 +83,14 @@ fn fold_on<B: Finds>(
         }
         _ => None,
     };
-    let mut written = Vec::with_capacity(outputs.len());
+    let mut written = SmallVec::<[_; 2]>::new();
     for (output, array) in given.outputs.iter_mut().zip(outputs) {
         let found = B::write_any(on, output, &array.name)?;
         check_elements(program, array, &found)?;
         written.push((array, found));
     }
 
-    let mut lies: Vec<NamedAxes<'_>> = Vec::with_capacity(read.len());
+    let mut lies = SmallVec::<[NamedAxes<'_>; 4]>::new();
     for (array, input) in &read {
         let axes = shape::axes(over, &array.name, input)?;
         if let Some(first) = lies.first() {
@@ -100,7 +100,7 @@ fn fold_on<B: Finds>(
     }
     let Some(folded) = lies.first() else { unreachable!("a reduction has an input") };
     let length = folded.extent(Extent::LENGTH);
-    check_length(spec, folded.name, length)?;
+    check_length(program, folded.name, length)?;
     if let Some((_, _, cut)) = &offsets
         && cut.end > length
     {
@@ -111,12 +111,12 @@ fn fold_on<B: Finds>(
         (Extent::SEGMENTS, Some((_, _, cut))) => cut.count,
         (extent, _) => folded.extent(extent),
     };
-    let extents = program.program.extents.iter().map(|extent| (*extent, count(*extent)));
-    let extents: Vec<(Extent, u64)> = extents.collect();
-    let values = program.program.bind(&extents, &[])?;
+    let extents = program.program().extents.iter().map(|extent| (*extent, count(*extent)));
+    let extents: shape::Extents = extents.collect();
+    let values = program.program().bind(&extents, &[])?;
     let of_results = shape::of_results(&extents);
 
-    let mut arrays = Vec::with_capacity(inputs.len() + outputs.len());
+    let mut arrays = SmallVec::<[_; 4]>::new();
     for ((array, input), axes) in read.iter().zip(&lies) {
         let bound = BoundArray::array(&array.name, input.place.clone(), &axes.layout());
         arrays.push((array.operand, bound));
@@ -149,7 +149,7 @@ pub(super) fn check_segments(over: Over, are_given: bool) -> Result<()> {
 /// launches.
 fn check_elements<B: Backend>(
     program: &CachedProgram,
-    array: &Array,
+    array: &Array<HostExpr>,
     given: &LocatedOperand<'_, B>,
 ) -> Result<()> {
     let (expected, found) = (array.elem, given.place.elem());
@@ -157,16 +157,17 @@ fn check_elements<B: Backend>(
         return Ok(());
     }
     let subject = Subject::Array { operand: array.operand, name: array.name.to_string() };
-    let kernel = program.program.preferred().name.clone();
+    let kernel = program.contract(KernelId(0)).kernel.to_string();
     let need = Need::Element { expected, found };
     Err(ContractError { kernel, subject, need, value: 0 }.into())
 }
 
 /// Checks that the whole array has an element, so that `argmax` and `argmin` have an index. For a
 /// row or a segment without elements they return the greatest index instead.
-fn check_length(spec: &ReduceSpec, argument: &str, length: u64) -> Result<()> {
-    let index = spec.operator().filter(|op| op.is_index());
-    let (Some(op), Over::All, 0) = (index, spec.over, length) else { return Ok(()) };
+fn check_length(program: &CachedProgram, argument: &str, length: u64) -> Result<()> {
+    let (Some(op), Over::All, 0) = (program.index(), program.over(), length) else {
+        return Ok(());
+    };
     let need = format!("`op: {op}` needs at least one, whose index is the result");
     Err(Error::WrongExtent { argument: argument.to_owned(), has: 0, need })
 }

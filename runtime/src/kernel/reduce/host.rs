@@ -12,7 +12,7 @@ use crate::operand::Input;
 use crate::program::CachedProgram;
 use crate::view::MatrixRef;
 use gemm_dsl::ir::Extent;
-use gemm_dsl::spec::{Over, ReduceSpec};
+use gemm_dsl::spec::Over;
 use gemm_dsl::target::element::Element;
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ impl<T: Elements, R: Elements> ReduceKernel<T, R> {
     /// * The errors of [`Device::upload`], [`ReduceKernel::launch`] and [`Device::download`].
     pub fn run(&self, device: &Device, inputs: T::Slices<'_>) -> Result<R> {
         let program = self.prepare(device)?;
-        let over = program.spec::<ReduceSpec>().over;
+        let over = program.over();
         if over != Over::All {
             let remedy = match over {
                 Over::Segments => "Upload it and call `launch_segments`",
@@ -85,9 +85,9 @@ impl<T: Elements, R: Elements> ReduceKernel<T, R> {
         size: (usize, usize, usize),
     ) -> Result<R::Vecs> {
         let program = self.prepare(device)?;
-        let spec = program.spec::<ReduceSpec>();
+        let over = program.over();
         let (outer, length, inner) = size;
-        check_size(spec.over, size)?;
+        check_size(over, size)?;
         let wide = |n: usize| n as u64;
         let extents = [
             (Extent::OUTER, wide(outer)),
@@ -95,12 +95,12 @@ impl<T: Elements, R: Elements> ReduceKernel<T, R> {
             (Extent::INNER, wide(inner)),
         ];
         let slices = T::slices(inputs);
-        for (name, slice) in spec.inputs().into_iter().zip(&slices) {
-            let needed = shape::count(name, &extents)?;
+        for (array, slice) in program.program().inputs.iter().zip(&slices) {
+            let needed = shape::count(&array.name, &extents)?;
             if slice.len() as u64 != needed {
                 let need =
                     format!("outer·len·inner = {outer}·{length}·{inner} = {needed} are needed");
-                let (argument, has) = (name.to_owned(), slice.len() as u64);
+                let (argument, has) = (array.name.to_string(), slice.len() as u64);
                 return Err(Error::WrongExtent { argument, has, need });
             }
         }
@@ -108,7 +108,7 @@ impl<T: Elements, R: Elements> ReduceKernel<T, R> {
         let arrays = upload_all(device, &slices)?;
         let views: Vec<MatrixRef<'_, T::One>> = arrays
             .iter()
-            .map(|array| match spec.over {
+            .map(|array| match over {
                 Over::Columns => MatrixRef::new(array, length, inner),
                 Over::Middle => MatrixRef::batch(array, outer, length, inner),
                 Over::Rows | Over::All | Over::Segments => MatrixRef::new(array, outer, length),

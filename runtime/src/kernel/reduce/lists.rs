@@ -3,6 +3,7 @@
 use crate::dyn_array::{AnyInput, AnyOutput};
 use crate::operand::{Input, InputOf, Output, OutputOf};
 use gemm_dsl::target::element::Element;
+use smallvec::smallvec;
 
 /// Arguments for the inputs `T` of a reduction: a reference to an array of `T`, or, for a tuple of
 /// two to four types, a tuple of references.
@@ -63,29 +64,36 @@ pub trait ResultsFor<R>: sealed::Writes {}
 #[doc(hidden)]
 pub mod sealed {
     use super::{AnyInput, AnyOutput};
+    use smallvec::SmallVec;
+
+    /// Inputs of a call, without an allocation for as many as a type can list.
+    pub type AnyInputs<'a> = SmallVec<[AnyInput<'a>; 4]>;
+
+    /// Arrays for the results of a call.
+    pub type AnyOutputs<'a> = SmallVec<[AnyOutput<'a>; 2]>;
 
     pub trait Reads {
-        fn arrays(&self) -> Vec<AnyInput<'_>>;
+        fn arrays(&self) -> AnyInputs<'_>;
     }
 
     pub trait Writes {
-        fn arrays(&mut self) -> Vec<AnyOutput<'_>>;
+        fn arrays(&mut self) -> AnyOutputs<'_>;
     }
 }
 
 impl<T, V: InputOf<T> + ?Sized> InputsFor<T> for &V {}
 
 impl<V: Input + ?Sized> sealed::Reads for &V {
-    fn arrays(&self) -> Vec<AnyInput<'_>> {
-        vec![AnyInput(self)]
+    fn arrays(&self) -> sealed::AnyInputs<'_> {
+        smallvec![AnyInput(self)]
     }
 }
 
 impl<T, O: OutputOf<T> + ?Sized> ResultsFor<T> for &mut O {}
 
 impl<O: Output + ?Sized> sealed::Writes for &mut O {
-    fn arrays(&mut self) -> Vec<AnyOutput<'_>> {
-        vec![AnyOutput(self)]
+    fn arrays(&mut self) -> sealed::AnyOutputs<'_> {
+        smallvec![AnyOutput(self)]
     }
 }
 
@@ -102,8 +110,8 @@ macro_rules! inputs {
             impl<T: Element, $($input: InputsFor<T>),*> InputsFor<($(each!($input, T),)*)> for ($($input,)*) {}
 
             impl<$($input: sealed::Reads),*> sealed::Reads for ($($input,)*) {
-                fn arrays(&self) -> Vec<AnyInput<'_>> {
-                    let mut all = Vec::new();
+                fn arrays(&self) -> sealed::AnyInputs<'_> {
+                    let mut all = sealed::AnyInputs::new();
                     $(all.extend(self.$at.arrays());)*
                     all
                 }
@@ -120,7 +128,7 @@ inputs! {
 impl<T: Element, A: ResultsFor<T>, B: ResultsFor<T>> ResultsFor<(T, T)> for (A, B) {}
 
 impl<A: sealed::Writes, B: sealed::Writes> sealed::Writes for (A, B) {
-    fn arrays(&mut self) -> Vec<AnyOutput<'_>> {
+    fn arrays(&mut self) -> sealed::AnyOutputs<'_> {
         let mut all = self.0.arrays();
         all.extend(self.1.arrays());
         all

@@ -9,9 +9,13 @@ use crate::shape::{Batch, Shape};
 use gemm_dsl::ir::Extent;
 use gemm_dsl::ir::contract::ArrayAxis;
 use gemm_dsl::spec::Over;
+use smallvec::{SmallVec, smallvec};
 
 /// Axes of an input, outermost first.
-pub(super) type Axes = Vec<(Extent, ArrayAxis)>;
+pub(super) type Axes = SmallVec<[(Extent, ArrayAxis); 3]>;
+
+/// Extents of a reduction.
+pub(super) type Extents = SmallVec<[(Extent, u64); 3]>;
 
 /// Axes of an input, with its name in messages.
 pub(super) struct NamedAxes<'n> {
@@ -27,7 +31,7 @@ impl NamedAxes<'_> {
     }
 
     /// Axes of the input without the names of their extents.
-    pub(super) fn layout(&self) -> Vec<ArrayAxis> {
+    pub(super) fn layout(&self) -> SmallVec<[ArrayAxis; 3]> {
         self.axes.iter().map(|(_, axis)| *axis).collect()
     }
 }
@@ -57,18 +61,20 @@ fn axes_over<B: Backend>(
                 return Err(padded(argument, &shape, remedy));
             }
         };
-        return Ok(vec![(Extent::LENGTH, ArrayAxis { extent: len, stride: 1 })]);
+        return Ok(smallvec![(Extent::LENGTH, ArrayAxis { extent: len, stride: 1 })]);
     }
     let shape = input.shape.ok_or_else(|| no_shape(over, argument, given))?;
     let (rows, cols) = (axis(shape.rows, shape.row_stride), axis(shape.cols, shape.col_stride));
     let Batch { count, distance } = shape.batch();
     Ok(match over {
-        Over::Rows => vec![(Extent::OUTER, all_rows(argument, &shape)?), (Extent::LENGTH, cols)],
+        Over::Rows => {
+            smallvec![(Extent::OUTER, all_rows(argument, &shape)?), (Extent::LENGTH, cols)]
+        }
         Over::Columns if count != 1 => return Err(several(argument, &shape)),
-        Over::Columns => vec![(Extent::LENGTH, rows), (Extent::INNER, cols)],
+        Over::Columns => smallvec![(Extent::LENGTH, rows), (Extent::INNER, cols)],
         Over::Middle | Over::All | Over::Segments => {
             let matrices = axis(count, distance);
-            vec![(Extent::OUTER, matrices), (Extent::LENGTH, rows), (Extent::INNER, cols)]
+            smallvec![(Extent::OUTER, matrices), (Extent::LENGTH, rows), (Extent::INNER, cols)]
         }
     })
 }
@@ -108,7 +114,7 @@ pub(super) fn same(first: &NamedAxes<'_>, other: &NamedAxes<'_>) -> Result<()> {
 
 /// Extents of the results: all except the length, which is folded. For segments, the length is that
 /// of the array.
-pub(super) fn of_results(extents: &[(Extent, u64)]) -> Vec<(Extent, u64)> {
+pub(super) fn of_results(extents: &[(Extent, u64)]) -> Extents {
     let of_results = extents.iter().filter(|(extent, _)| *extent != Extent::LENGTH);
     of_results.copied().collect()
 }
@@ -162,7 +168,7 @@ pub(super) fn room<'n, B: Backend>(
             }
         }));
     }
-    let mut axes: Vec<ArrayAxis> = Vec::with_capacity(2);
+    let mut axes = SmallVec::<[ArrayAxis; 2]>::new();
     for (_, extent) in extents.iter().rev() {
         let stride = axes.last().map_or(1, |axis| axis.extent * axis.stride);
         axes.push(ArrayAxis { extent: *extent, stride });

@@ -8,10 +8,8 @@ use crate::dyn_array::{AnyInput, AnyOutput, Finds};
 use crate::error::{Error, Result};
 use crate::launch::{BoundArray, launch};
 use crate::operand::LocatedOperand;
-use crate::program::CachedProgram;
-use gemm_dsl::ir::Extent;
 use gemm_dsl::ir::program::{Array, PackedLayout, ProgramValues};
-use gemm_dsl::spec::ReduceSpec;
+use gemm_dsl::ir::{Extent, HostExpr};
 
 /// Folds the elements of a shard into partial results, which are packed arrays of (outer, runs,
 /// inner). The shard starts at element `first` of `total` elements along the folded axis.
@@ -24,9 +22,9 @@ pub fn fold_shard(
     total: u64,
 ) -> Result<()> {
     let program = device.programs().of_shard(line)?;
-    let over = program.spec::<ReduceSpec>().over;
+    let over = program.over();
     dispatch!(device, on => {
-        let read = read_all(on, &program.program.inputs, inputs)?;
+        let read = read_all(on, &program.program().inputs, inputs)?;
         let axes = read.iter().map(|(array, found)| shape::axes(over, &array.name, found));
         let axes = axes.collect::<Result<Vec<_>>>()?;
         let extent = |extent: Extent| match extent {
@@ -34,16 +32,16 @@ pub fn fold_shard(
             Extent::TOTAL => total,
             extent => axes.first().map_or(1, |axes| axes.extent(extent)),
         };
-        let extents = program.program.extents.iter().map(|of| (*of, extent(*of)));
-        let values = program.program.bind(&extents.collect::<Vec<_>>(), &[])?;
+        let extents = program.program().extents.iter().map(|of| (*of, extent(*of)));
+        let values = program.program().bind(&extents.collect::<Vec<_>>(), &[])?;
         let mut arrays = Vec::new();
         for ((array, found), axes) in read.iter().zip(&axes) {
             let bound = BoundArray::array(&array.name, found.place.clone(), &axes.layout());
             arrays.push((array.operand, bound));
         }
-        let written = write_all(on, &program.program.outputs, partials)?;
+        let written = write_all(on, &program.program().outputs, partials)?;
         for (array, found) in &written {
-            arrays.push((array.operand, packed(&program, &values, array, found)?));
+            arrays.push((array.operand, packed(&values, array, found)?));
         }
         launch(on, &program, &values, &arrays).map(drop)
     })
@@ -59,18 +57,18 @@ pub fn fold_partials(
     extents: [(Extent, u64); 3],
 ) -> Result<()> {
     let program = device.programs().of_partials(line)?;
-    let over = program.spec::<ReduceSpec>().over;
+    let over = program.over();
     dispatch!(device, on => {
         let mut extents = extents.to_vec();
-        extents.retain(|(extent, _)| program.program.extents.contains(extent));
-        let values = program.program.bind(&extents, &[])?;
+        extents.retain(|(extent, _)| program.program().extents.contains(extent));
+        let values = program.program().bind(&extents, &[])?;
         let mut arrays = Vec::new();
-        let read = read_all(on, &program.program.inputs, partials)?;
+        let read = read_all(on, &program.program().inputs, partials)?;
         for (array, found) in &read {
-            arrays.push((array.operand, packed(&program, &values, array, found)?));
+            arrays.push((array.operand, packed(&values, array, found)?));
         }
         let of_results = shape::of_results(&extents);
-        let written = write_all(on, &program.program.outputs, results)?;
+        let written = write_all(on, &program.program().outputs, results)?;
         for (array, found) in &written {
             arrays.push((array.operand, shape::room(over, &array.name, found, &of_results)?));
         }
@@ -79,11 +77,11 @@ pub fn fold_partials(
 }
 
 /// Array of a program, with the operand that the caller passes for it.
-type FoundArray<'p, 'a, B> = (&'p Array, LocatedOperand<'a, B>);
+type FoundArray<'p, 'a, B> = (&'p Array<HostExpr>, LocatedOperand<'a, B>);
 
 fn read_all<'p, 'a, B: Finds>(
     on: On<'a, B>,
-    arrays: &'p [Array],
+    arrays: &'p [Array<HostExpr>],
     inputs: &[AnyInput<'a>],
 ) -> Result<Vec<FoundArray<'p, 'a, B>>> {
     let given = arrays.iter().zip(inputs);
@@ -92,7 +90,7 @@ fn read_all<'p, 'a, B: Finds>(
 
 fn write_all<'p, 'a, B: Finds>(
     on: On<'a, B>,
-    arrays: &'p [Array],
+    arrays: &'p [Array<HostExpr>],
     outputs: &'a mut [AnyOutput<'_>],
 ) -> Result<Vec<FoundArray<'p, 'a, B>>> {
     let given = arrays.iter().zip(outputs);
@@ -101,12 +99,11 @@ fn write_all<'p, 'a, B: Finds>(
 
 /// Packed array of partial results, with an element for each run.
 fn packed<'n, B: Finds>(
-    program: &CachedProgram,
     values: &ProgramValues,
-    array: &'n Array,
+    array: &'n Array<HostExpr>,
     found: &'n LocatedOperand<'_, B>,
 ) -> Result<BoundArray<'n, B>> {
-    let PackedLayout { axes, len } = program.program.packed(&array.dims, values)?;
+    let PackedLayout { axes, len } = values.packed(&array.dims)?;
     let (_, has) = found.array(&array.name)?;
     if has < len {
         let need = format!("all runs together have {len} partial results");

@@ -16,6 +16,7 @@ use crate::view::{MatrixMut, MatrixRef};
 use gemm_dsl::ir::{Extent, Operand};
 use gemm_dsl::spec::{EpilogueArg, Factor, SgemmSpec};
 use gemm_dsl::tables::{SgemmProblem, SgemmShape};
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Matrix with its name in messages.
@@ -100,7 +101,8 @@ enum ProgramSource<'a> {
 impl<'a> ProgramSource<'a> {
     fn from_call(what: Callee<'a, SgemmSpec>, device: &Device) -> Result<Self> {
         Ok(match what {
-            Callee::Kernel(line) => Self::One(device.programs().get::<SgemmSpec>(line)?),
+            Callee::Kernel(kernel) => Self::One(kernel.program::<SgemmSpec>(device)?),
+            Callee::Program(program) => Self::One(Arc::clone(program)),
             Callee::Table(table) => Self::Of(table),
         })
     }
@@ -108,7 +110,7 @@ impl<'a> ProgramSource<'a> {
     /// Operands of the call besides the matrices.
     fn operands(&self) -> &[EpilogueArg] {
         match self {
-            Self::One(program) => &program.operands,
+            Self::One(program) => program.operands(),
             Self::Of(chooses) => chooses.operands(),
         }
     }
@@ -163,7 +165,7 @@ pub fn with_splits(
     if splits.iter().all(Option::is_none) {
         return Ok((program, splits));
     }
-    let arith = program.spec::<SgemmSpec>().arith;
+    let arith = program.gemm()?.spec().arith;
     let splits = splits.map(|splits| splits.filter(|splits| splits.are_for(arith)));
     Ok(match program.given(splits.map(|splits| splits.is_some()))? {
         Some(given) => (Arc::clone(given), splits),
@@ -200,13 +202,13 @@ where
             }
         };
         let (program, splits) = with_splits(program, splits)?;
-        let mut read_splits = Vec::new();
+        let mut read_splits = SmallVec::<[_; 2]>::new();
         for (factor, splits) in Factor::BOTH.into_iter().zip(splits) {
             if let Some(splits) = splits {
                 read_splits.push((factor, splits, splits.read(on)?));
             }
         }
-        let has = |extent| program.program.extents.contains(&extent);
+        let has = |extent| program.program().extents.contains(&extent);
         let products = c.shape.map_or(1, |shape| shape.batch().count);
         let products = has(Extent::BATCH).then_some(products);
         // For an empty list, the shapes of the operands need not fit.
@@ -217,14 +219,15 @@ where
         let c = bind(out.name, &c, m, n, lies(Operand::Output(0)), fits)?;
         let (a, b) = (a.for_each_of(products)?, b.for_each_of(products)?);
         let are_shared = [a.is_shared(), b.is_shared()];
-        let mut arrays = vec![(Operand::Input(0), a), (Operand::Input(1), b)];
         // A guard records the use of its operand when it is dropped, so it must not be dropped
         // before the launch.
-        let mut used = Vec::with_capacity(beside.arrays.len());
-        let names = operands::arrays(&program.operands);
+        let mut used = SmallVec::<[_; 4]>::new();
+        let names = operands::arrays(program.operands());
         for ((of, operand), (elements, shape)) in names.zip(beside.arrays) {
             used.push((of, operand, resolve(on, elements, shape, &of.name)?));
         }
+        let mut arrays = SmallVec::<[_; 8]>::new();
+        arrays.extend([(Operand::Input(0), a), (Operand::Input(1), b)]);
         for (of, operand, array) in &used {
             arrays.push((*operand, bind_beside(of, array, m, n, products, fits)?));
         }
@@ -232,13 +235,15 @@ where
         for (factor, splits, read) in &read_splits {
             arrays.extend(splits.bind(*factor, read));
         }
-        let mut extents = vec![(Extent::M, m.value), (Extent::N, n.value), (Extent::K, k.value)];
+        let mut extents = SmallVec::<[_; 8]>::new();
+        extents.extend([(Extent::M, m.value), (Extent::N, n.value), (Extent::K, k.value)]);
         extents.extend(products.map(|products| (Extent::BATCH, products as u64)));
         extents.extend(distinct_matrices(products, are_shared).filter(|(extent, _)| has(*extent)));
         extents.extend(has(Extent::SMS).then(|| (Extent::SMS, u64::from(device.target().sms))));
-        let numbers = operands::numbers(&program.operands).zip(&beside.numbers);
+        let numbers = operands::numbers(program.operands()).zip(&beside.numbers);
         let numbers = numbers.map(|(of, number)| (&*of.name, u64::from(number.to_bits())));
-        let values = program.program.bind(&extents, &numbers.collect::<Vec<_>>())?;
+        let numbers: SmallVec<[_; 4]> = numbers.collect();
+        let values = program.program().bind(&extents, &numbers)?;
         launch(on, &program, &values, &arrays)
     })
 }

@@ -10,10 +10,10 @@ use crate::device::On;
 use crate::error::{Error, Result};
 use crate::kernel_arg::KernelArg;
 use crate::launch::{BoundArray, launch};
-use crate::program::CachedKernel;
+use crate::program::CachedProgram;
 use crate::shape::Shape;
 use gemm_dsl::Plan;
-use gemm_dsl::ir::program::TempFill;
+use gemm_dsl::ir::program::{KernelId, TempFill};
 use gemm_dsl::ir::{Elem, Extent, Operand, Variant, VerifiedProgram};
 use gemm_dsl::spec::SgemmSpec;
 use gemm_dsl::target::element::Element;
@@ -102,10 +102,11 @@ impl Backend for Recorder {
 
     fn launch(
         &self,
-        _: &CachedKernel,
+        _: &CachedProgram,
+        _: KernelId,
         _: [u32; 3],
         _: bool,
-        _: Vec<KernelArg<'_, GpuAddress, ()>>,
+        _: &[KernelArg<'_, GpuAddress, ()>],
     ) -> Result<Option<Box<StepCounters>>> {
         let number = self.launches.replace(self.launches.get() + 1);
         match number == self.fails {
@@ -142,7 +143,7 @@ fn a_program_that_stops_halfway_leaves_no_zeros() {
         let on = On { device: &device, backend: &backend };
         let (input, output) = (vector("input", 0x1000, 60), vector("output", 0x100, 1));
         let arrays = [(Operand::Input(0), input), (Operand::Output(0), output)];
-        let values = program.program.bind(&[(Extent::LENGTH, 60)], &[]).expect("a length");
+        let values = program.program().bind(&[(Extent::LENGTH, 60)], &[]).expect("a length");
         let outcome = launch(on, &program, &values, &arrays);
         assert_eq!(outcome.is_ok(), fails == 3, "{fails}");
         assert_eq!(*backend.told.borrow(), expected, "the launch that failed: {fails}");
@@ -167,11 +168,11 @@ fn asked(line: &str, [m, n, k]: [usize; 3], alpha: f32) -> [u64; 2] {
         (matrix("a", 1 << 40, m, k), matrix("b", 2 << 50, k, n), matrix("c", 3 << 50, m, n));
     let [m, n, k] = [m, n, k].map(|extent| extent as u64);
     let mut extents = vec![(Extent::M, m), (Extent::N, n), (Extent::K, k)];
-    if program.program.extents.contains(&Extent::SMS) {
+    if program.program().extents.contains(&Extent::SMS) {
         extents.push((Extent::SMS, SMS));
     }
     let numbers = [("alpha", alpha), ("beta", 0.5)].map(|(name, of)| (name, of.to_bits().into()));
-    let values = program.program.bind(&extents, &numbers).expect("a problem");
+    let values = program.program().bind(&extents, &numbers).expect("a problem");
     let backend = Recorder::new(usize::MAX);
     let arrays = [(Operand::Input(0), a), (Operand::Input(1), b), (Operand::Output(0), c)];
     launch(On { device: &device, backend: &backend }, &program, &values, &arrays)

@@ -1,6 +1,6 @@
 //! Programs of hand-built kernels.
 
-use gemm_dsl::ir::program::{Launch, Program, Step};
+use gemm_dsl::ir::program::{Program, Step};
 use gemm_dsl::ir::{
     self, Access, Elem, Expr, Extent, For, Geometry, KernelBuilder, Operand, Requirement, Scalar,
     Source, Special, Ty, Variant, VerifiedKernel, VerifiedProgram,
@@ -51,11 +51,11 @@ pub(super) fn fold(variants: &[Variant]) -> VerifiedProgram {
     let pass = |from, to, length: &Expr| {
         let bind = vec![(Operand::Input(0), from), (Operand::Output(0), to)];
         let extents = vec![(Extent::LENGTH, length.clone())];
-        Step::Launch(Launch { choose: choose.clone(), bind, extents })
+        Step::launch(choose.clone(), bind, extents)
     };
     let either = |n: &Expr, then, otherwise| {
         let cond = n.clone().le(PER_BLOCK);
-        Step::If { cond, then: vec![then], otherwise }
+        Step::either(cond, vec![then], otherwise)
     };
     let third = vec![pass(partials, fewer, &first), pass(fewer, output, &second)];
     let second = either(&first, pass(partials, output, &first), third);
@@ -112,7 +112,7 @@ pub(super) fn once(kernel: VerifiedKernel) -> VerifiedProgram {
     ];
     let choose = vec![program.kernel(kernel)];
     let extents = vec![(Extent::M, m)];
-    program.steps = vec![Step::Launch(Launch { choose, bind, extents })];
+    program.steps = vec![Step::launch(choose, bind, extents)];
     VerifiedProgram::new(program).expect("a sound program")
 }
 

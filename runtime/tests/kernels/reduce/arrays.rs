@@ -220,7 +220,7 @@ fn results_have_room() {
 #[test]
 fn sources_are_those_of_all_launches() {
     let sources = |line: &str| {
-        <ReduceKernel>::new(line.parse().expect("a spec")).expect("a kernel").sources()
+        <ReduceKernel>::new(line.parse().expect("a spec")).expect("a kernel").sources().to_vec()
     };
     let two = sources("map: |x| x * x, finish: |s| sqrt(s)");
     assert!(matches!(&two[..], [_, last] if last.contains("_of_partials(")), "{two:?}");

@@ -89,7 +89,7 @@ fn a_rank_of_another_process_is_named_whatever_fails_here() {
         .expect_err("the other one is gone");
     assert_eq!(
         error.to_string(),
-        "rank 1 was lost while this one was at work: its connection was closed; see the last \
+        "rank 1 was lost while this rank was at work: its connection was closed; see the last \
          output of its process"
     );
 }

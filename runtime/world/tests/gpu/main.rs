@@ -84,7 +84,7 @@ fn nccl() -> Outcome {
 fn products(carry: Option<TransportKind>, all_ranks: &[usize], seed: u64) -> Outcome {
     let mut rng = Rng::with_seed(seed);
     for round in 0..48 {
-        let spec = sampling::lying(&mut rng, LINES[round % LINES.len()]);
+        let spec = sampling::with_layout(&mut rng, LINES[round % LINES.len()]);
         let ranks = all_ranks[rng.usize(0..all_ranks.len())];
         let [m, n, k] = [0; 3].map(|_| sampling::extent(&mut rng, 300));
         let mut a = sampling::numbers(&mut rng, m * k);
@@ -114,7 +114,7 @@ fn by_terms(carry: Option<TransportKind>, all_ranks: &[usize], seed: u64) -> Out
     ];
     let mut rng = Rng::with_seed(seed);
     for round in 0..24 {
-        let spec = sampling::lying(&mut rng, LINES[round % LINES.len()]);
+        let spec = sampling::with_layout(&mut rng, LINES[round % LINES.len()]);
         let ranks = all_ranks[rng.usize(0..all_ranks.len())];
         let [m, n, k] = [100, 100, 2000].map(|most| sampling::extent(&mut rng, most));
         let (a, b) = (sampling::numbers(&mut rng, m * k), sampling::numbers(&mut rng, k * n));

@@ -74,7 +74,7 @@ fn the_bits_are_those_of_one_device() {
     for round in 0..240 {
         let ranks = *rng.choice(&[1, 2, 3, 4, 7, 8]).expect("there are some");
         let line = LINES[round % LINES.len()];
-        let spec = sampling::lying(&mut rng, line);
+        let spec = sampling::with_layout(&mut rng, line);
         let most = if line.contains("wgmma") { 100 } else { 60 };
         let [m, n, k] = [0; 3].map(|_| sampling::extent(&mut rng, most));
         let mut values = sampling::numbers(&mut rng, m * k);
@@ -131,7 +131,7 @@ fn products_whose_terms_are_dealt_out_have_the_bits_of_one_device() {
     let mut rng = Rng::with_seed(15);
     for round in 0..80 {
         let ranks = *rng.choice(&[1, 2, 3, 4, 7]).expect("there are some");
-        let spec = sampling::lying(&mut rng, LINES[round % LINES.len()]);
+        let spec = sampling::with_layout(&mut rng, LINES[round % LINES.len()]);
         let [m, n, k] = [30, 40, 200].map(|most| sampling::extent(&mut rng, most));
         let (a, b) = (sampling::numbers(&mut rng, m * k), sampling::numbers(&mut rng, k * n));
         let kernel = SgemmKernel::new(spec.clone()).expect("a kernel");
@@ -164,7 +164,7 @@ fn operands_are_those_of_what_a_rank_has_of_c() {
         let mut numbers = |len: usize| sampling::numbers(&mut rng, len);
         let (a, b, c) = (numbers(m * k), numbers(k * n), numbers(m * n));
         let (bias, scale, residual) = (numbers(n), numbers(m), numbers(m * n));
-        let spec = sampling::lying(&mut rng, LINE);
+        let spec = sampling::with_layout(&mut rng, LINE);
         let kernel = Sgemm::<ByName>::new(spec.clone()).expect("a kernel");
         let [a, b] = sampling::transposition(spec.layout, &a, &b, (m, n, k));
         let device = Device::simulator();

@@ -86,7 +86,7 @@ fn transpose(elements: &[f32], rows: usize, cols: usize) -> Vec<f32> {
 }
 
 /// Spec with one of the four layouts, drawn at random.
-pub fn lying(rng: &mut Rng, line: &str) -> SgemmSpec {
+pub fn with_layout(rng: &mut Rng, line: &str) -> SgemmSpec {
     let spec: SgemmSpec = line.parse().expect("a line");
     let pitched = spec.pitched;
     spec.for_matrices(*rng.choice(spec::GemmLayout::ALL).expect("there are some"), pitched)

@@ -8,7 +8,7 @@ fn extents_numbers_and_arrays_are_bound_by_name() {
     let mut steps = parts.whole();
     let cond = alpha.bitcast(Elem::U32).equals(Expr::U32(0));
     let otherwise = vec![parts.copy(parts.temp, parts.output)];
-    steps.push(Step::If { cond, then: Vec::new(), otherwise });
+    steps.push(Step::either(cond, Vec::new(), otherwise));
     parts.program.steps = steps;
     let program = VerifiedProgram::new(parts.program).expect("sound");
 

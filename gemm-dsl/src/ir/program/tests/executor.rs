@@ -1,6 +1,7 @@
 //! Executor with a back end that only records the requests.
 
 use super::*;
+use crate::ir::HostError;
 use crate::ir::contract::{ArrayPlace, BoundArray, ContractError, Region};
 
 #[derive(Clone, Debug, PartialEq)]

@@ -47,10 +47,10 @@ fn a_barrier_in_shared_memory_has_a_number_of_arrivals() {
     breaks(at_barrier(|b, _| _ = b.mbarriers("full", 1, "")), "`full` is declared twice");
     let kernel = at_barrier(|b, of| b.mbarrier_arrive(of, 0)).finish().expect("a sound kernel");
     assert_eq!((kernel.shared_bytes(), kernel.min_arch()), (16, 90));
-    assert!(!kernel.contract().is_specific());
+    assert!(!kernel.contract().is_specific);
 }
 
-/// Properties of a box copy.
+/// Properties of a TMA copy.
 struct Boxed {
     tile: Vec<u32>,
     swizzle: TensorSwizzle,
@@ -80,7 +80,7 @@ impl Default for Boxed {
 impl Boxed {
     fn kernel(self, more: impl FnOnce(&mut KernelBuilder, [BufferId; 2])) -> KernelBuilder {
         doing(32, |b| {
-            let map = TensorMap { tile: self.tile.clone(), swizzle: self.swizzle };
+            let map = TensorMap { tile: self.tile.clone().into(), swizzle: self.swizzle };
             let from = b.tensor_map("g", self.elem, self.operand, map);
             let rank = self.tile.len().clamp(1, 3);
             let dims = [Expr::I32(4), 64.into(), 256.into()];
@@ -193,7 +193,7 @@ fn multiplied(
 fn a_matrix_instruction_of_a_warpgroup_has_tiles_that_a_descriptor_can_say() {
     let bf16 = (Elem::Bf16, 64);
     let kernel = multiplied(128, bf16, |_| ()).finish().expect("a sound kernel");
-    assert!(kernel.contract().is_specific() && kernel.min_arch() == 90);
+    assert!(kernel.contract().is_specific && kernel.min_arch() == 90);
     assert_eq!(rule(multiplied(128, (Elem::F32, 32), |w| w.format = Format::Tf32)), Ok(()));
     breaks(multiplied(64, bf16, |_| ()), "a warpgroup that is not whole");
     breaks(multiplied(160, bf16, |_| ()), "a warpgroup that is not whole");
@@ -249,7 +249,7 @@ fn what_is_sound_prints() {
     let kernel: VerifiedKernel = multiplied(128, (Elem::Bf16, 64), |_| ()).finish().expect("sound");
     let text = crate::cuda::source(&kernel);
     for line in [
-        "__shared__ __align__(1024) unsigned short a[64][64];",
+        "__shared__ alignas(1024) unsigned short a[64][64];",
         "wgmma_keep(acc);\n    wgmma_fence();",
         "wgmma_bf16_n64(acc, descriptor_128(&a[0][0]), descriptor_128(&b[0][0]), 1 < 2);",
         "wgmma_wait<0>();\n    wgmma_keep(acc);",

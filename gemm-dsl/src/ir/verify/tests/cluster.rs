@@ -17,7 +17,7 @@ fn of(blocks: u32, body: impl FnOnce(&mut KernelBuilder, BufferId)) -> KernelBui
 /// Kernel that copies a box to the blocks of a mask.
 fn bringing(cluster: u32, blocks: Option<Expr>) -> KernelBuilder {
     of(cluster, |b, _| {
-        let map = TensorMap { tile: vec![8, 32], swizzle: TensorSwizzle::None };
+        let map = TensorMap { tile: vec![8, 32].into(), swizzle: TensorSwizzle::None };
         let from = b.tensor_map("from", Elem::I32, Operand::Input(1), map);
         b.shape(from, [64.into(), 64.into()], [64.into(), 1.into()]);
         let to = b.shared("to", Elem::I32, [8.into(), 32.into()], BufferLayout::row_major(2), "");
@@ -46,9 +46,9 @@ fn a_cluster_has_one_to_eight_blocks() {
     }
     for blocks in 1..=8 {
         let kernel = of(blocks, |_, _| ()).finish().expect("a sound kernel");
-        assert_eq!(kernel.contract().cluster(), blocks);
+        assert_eq!(kernel.contract().cluster, blocks);
         assert_eq!(kernel.min_arch(), if blocks == 1 { 75 } else { 90 });
-        assert!(!kernel.contract().is_specific());
+        assert!(!kernel.contract().is_specific);
     }
 }
 

@@ -51,6 +51,10 @@ impl Arg {
     /// Starts with the index of the thread's first element. The first index is then also correct if
     /// all elements equal the identity.
     pub(super) fn begin(&self, b: &mut KernelBuilder, at: &Cell, is_there: Expr, first: Expr) {
+        b.comment(
+            "Start with the index of this thread's first element: if all elements equal the \
+             identity, it is valid.",
+        );
         b.if_(is_there, |b| at.set(b, first.cast(at.elem())));
     }
 

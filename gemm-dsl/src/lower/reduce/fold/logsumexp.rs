@@ -33,8 +33,12 @@ impl Logsumexp {
     pub(super) fn new(b: &mut KernelBuilder) -> Self {
         let exp = library::falling_exponential(b);
         let log = library::logarithm(b);
-        let meaning = "Reference of the exponents: the maximum, or 0 if that is infinite.";
-        let base = b.function("base_of", &[meaning], &[("top", Ty::F32)], |_, p| {
+        let meaning = [
+            "Subtracted before each exponential: the maximum, so that none overflows; 0 if it is \
+             infinite,",
+            "as inf - inf is NaN. NaN and +-inf reach the result through top.",
+        ];
+        let base = b.function("base_of", &meaning, &[("top", Ty::F32)], |_, p| {
             is_infinite(p[0]).select(0.0, p[0])
         });
         Self { exp, base, log }
@@ -47,6 +51,10 @@ impl Logsumexp {
 
     pub(super) fn absorb(&self, b: &mut KernelBuilder, kept: &[Cell], held: &LoadedElements) {
         let (top, sum) = (&kept[0], &kept[1]);
+        b.comment(
+            "Online: sum is the sum of e^(x - base) so far. When the maximum rises, sum is rescaled \
+             to the new base.",
+        );
         let new_top = b.mut_("new_top", top.get());
         held.each(b, |b, value, _| b.assign(new_top, maximum(new_top, value)));
         let base = b.let_("base", self.base.apply([new_top.into()]));

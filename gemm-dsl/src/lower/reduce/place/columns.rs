@@ -85,10 +85,14 @@ impl FoldPlace {
         };
         let tx: Expr = b.let_("tx", Special::ThreadX).into();
         let ty: Expr = b.let_("ty", Special::ThreadY).into();
-        b.comment(
-            "Adjacent threads read adjacent columns; those past the last repeat it and store \
-             nothing.",
-        );
+        let reason = match plan.group() {
+            1 => "",
+            _ => ", as every thread must reach the barriers,",
+        };
+        b.comment(format!(
+            "Adjacent threads read adjacent columns. Threads past the last column repeat \
+             it{reason} and store nothing."
+        ));
         let tile: Expr = Expr::from(Special::BlockX).wide();
         let (tile, matrix) = match matrices {
             None => (tile, None),
@@ -103,7 +107,7 @@ impl FoldPlace {
             Some(width) if plan.vector() > 1 => (tx.clone() * width, 1.into()),
             Some(_) | None => (tx.clone(), across.into()),
         };
-        let first = b.let_("own", tile * columns + first);
+        let first = b.let_("own_column", tile * columns + first);
         let split = BlockShare::new(b, plan, p, rows, Special::BlockY);
         let (tid, lane, n) = (ty.clone(), ty.clone(), p.n.into());
         let folds =

@@ -41,26 +41,44 @@ impl Team<'_> {
         });
         let kept: Vec<Cell> = named.collect();
         let [folds, _] = self.fold.verbs();
-        b.comment(format!("Warp shuffle reduction: each lane {folds} the value of lane + s."));
-        self.by_group(b, &kept, WARP);
+        let shuffle = format!(
+            "Warp shuffle reduction: each lane {folds} the value of lane + s. Lanes without a lane \
+             + s get their own value, which lane 0 never uses."
+        );
         if self.plan.block() == WARP as u32 {
+            b.comment(shuffle);
+            self.by_group(b, &kept, WARP);
             b.if_(tid.equals(0), |b| done(b, values(&kept)));
             return;
         }
         let warps = b.constant("WARPS", block / WARP, "warps per block");
-        let x = self.shared(b, &[warps.into()], "one value per warp");
-        b.comment("The first lanes pass their values to the first warp, which reduces them.");
-        b.if_((tid.clone() % WARP).equals(0), |b| {
-            store(b, &x, &[tid.clone() / WARP], values(&kept));
-        });
-        b.barrier();
-        b.if_(tid.clone().lt(WARP), |b| {
-            let held = load(&x, slice::from_ref(&tid));
-            for ((part, held), identity) in kept.iter().zip(held).zip(&self.identity) {
-                part.set(b, tid.clone().lt(warps).select(held, identity.clone()));
-            }
+        let x = self.shared(b, &[warps.into()], "warp");
+        let by_warps = |b: &mut KernelBuilder, last: &mut dyn FnMut(&mut KernelBuilder)| {
+            b.comment(shuffle);
             self.by_group(b, &kept, WARP);
-            b.if_(tid.equals(0), |b| done(b, values(&kept)));
-        });
+            b.comment(
+                "Lane 0 of each warp passes its result to the first warp, which reduces them all.",
+            );
+            b.if_((tid.clone() % WARP).equals(0), |b| {
+                store(b, &x, &[tid.clone() / WARP], values(&kept));
+            });
+            b.barrier();
+            b.if_(tid.clone().lt(WARP), |b| {
+                let held = load(&x, slice::from_ref(&tid));
+                for ((part, held), identity) in kept.iter().zip(held).zip(&self.identity) {
+                    part.set(b, tid.clone().lt(warps).select(held, identity.clone()));
+                }
+                self.by_group(b, &kept, WARP);
+                last(b);
+            });
+        };
+        if self.folds_twice {
+            let meaning =
+                "Reduces the values of the block's threads; thread 0 receives the result.";
+            b.section("reduce_block", meaning, [], |b, []| by_warps(b, &mut |_| {}));
+            b.if_(tid.clone().equals(0), |b| done(b, values(&kept)));
+        } else {
+            by_warps(b, &mut |b| b.if_(tid.clone().equals(0), |b| done(b, values(&kept))));
+        }
     }
 }

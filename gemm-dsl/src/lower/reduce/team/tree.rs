@@ -28,7 +28,7 @@ impl Team<'_> {
         let (block, tid) = (self.block, self.tid.clone());
         let to_the_end = left == 1;
         let all_done = self.plan.block() as i32 <= left;
-        let x = self.shared(b, &[block.into()], "one value per thread");
+        let x = self.shared(b, &[block.into()], "thread");
         store(b, &x, slice::from_ref(&tid), kept);
         b.barrier();
 
@@ -87,7 +87,7 @@ impl Team<'_> {
     pub(super) fn by_last_warp(&mut self, b: &mut KernelBuilder, done: Done<'_>) {
         let (block, tid) = (self.block, self.tid.clone());
         let interleaved = self.plan.tree() == Tree::Interleaved;
-        let x = self.shared(b, &[block.into()], "one value per thread");
+        let x = self.shared(b, &[block.into()], "thread");
         b.comment("The remaining threads are one warp. Warp barriers order each step: one between");
         b.comment("the reads and the writes, one after the writes.");
         b.if_(tid.clone().lt(WARP), |b| {
@@ -166,7 +166,7 @@ impl Team<'_> {
             .chain(columns.width.map(Expr::from))
             .chain([columns.across.into()])
             .collect();
-        let x = self.shared(b, &dims, "one value per thread and column");
+        let x = self.shared(b, &dims, "thread and column");
         let (tx, ty) = (&columns.tx, &columns.ty);
         let at = |row: Expr, w: Option<Expr>| -> Vec<Expr> {
             [row].into_iter().chain(w).chain([tx.clone()]).collect()

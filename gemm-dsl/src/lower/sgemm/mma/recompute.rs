@@ -129,7 +129,10 @@ pub(crate) fn recompute(
          and sums",
         format.name(),
     ));
-    b.comment("that are not finite: their accumulators are recomputed in f32.");
+    b.comment(
+        "that are not finite: their accumulators are recomputed in f32. x * 0 is NaN for inf",
+    );
+    b.comment("and NaN, else 0, so one chain tests all.");
     let not_finite = acc.not_finite(b, [&tiled.rows, &tiled.cols]);
     let of_warp = |bits: Expr| Expr::Call(Intrinsic::OrOfLanes, vec![bits]);
     let seen = match (seen, &mma.unrepresentable) {
@@ -163,8 +166,7 @@ pub(crate) fn recompute(
                     b.store(left.clone(), left.load() | (rest_a | rest_b));
                 });
             });
-            // Registers cannot be indexed at run time, so the loop that selects the row is
-            // unrolled.
+            b.comment("Constant indices keep acc in registers, hence the scan.");
             over(b, "i", tiled.tm.into(), tiled.t.tm(), |b, i| {
                 over(b, "n", tiled.tn.into(), tiled.t.tn(), |b, n| {
                     let [sum, left] = [sums, rests].map(|of| Access::new(of, [n.clone()]).load());

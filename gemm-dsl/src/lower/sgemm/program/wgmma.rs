@@ -4,7 +4,7 @@
 
 use super::{Bindings, accepts_splits};
 use crate::ir::contract::{Contract, Parameter};
-use crate::ir::program::{KernelId, Launch, Program, Slot, Step, TempFill};
+use crate::ir::program::{KernelId, Program, Slot, Step, TempFill};
 use crate::ir::{
     Elem, Expr, Extent, IrError, KernelBuilder, Operand, Requirement, Source, VerifiedKernel,
     VerifiedProgram,
@@ -81,7 +81,7 @@ pub(crate) fn steps(
     }
     // If A or B is empty, it has no splits, and the splits of the other operand are not needed.
     let cond = terms.gt(0u64).and(m.gt(0u64)).and(n.gt(0u64));
-    Ok(vec![Step::If { cond, then, otherwise: vec![launch(vec![fallback])] }])
+    Ok(vec![Step::either(cond, then, vec![launch(vec![fallback])])])
 }
 
 /// Builds the program that splits B for later GEMMs in the same arithmetic. Its input is B, and its
@@ -171,16 +171,14 @@ pub(super) fn launch(
 ) -> Step {
     let contracts = || choose.iter().map(|id| program.kernels[id.0].contract());
     let takes = |of: &Extent| {
-        contracts().flat_map(Contract::params).any(
+        contracts().flat_map(|contract| &contract.params).any(
             |param| matches!(param, Parameter::Scalar { source: Source::Extent(e), .. } if e == of),
         )
     };
     let bound = |of| contracts().flat_map(Contract::arrays).any(|array| array.operand == of);
-    Step::Launch(Launch {
-        bind: bind.iter().filter(|(of, _)| bound(*of)).copied().collect(),
-        extents: extents.iter().filter(|(of, _)| takes(of)).cloned().collect(),
-        choose,
-    })
+    let bind = bind.iter().filter(|(of, _)| bound(*of)).copied().collect();
+    let extents = extents.iter().filter(|(of, _)| takes(of)).cloned().collect();
+    Step::launch(choose, bind, extents)
 }
 
 /// Builds the `f32` kernel, which accepts any shape and any address.

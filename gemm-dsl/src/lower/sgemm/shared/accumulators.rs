@@ -70,13 +70,17 @@ impl Accumulators {
         b: &mut KernelBuilder,
         elem: Elem,
         [rows, cols]: [&Elements; 2],
-        partials: u32,
+        share: AccumulatorShare,
     ) -> Self {
+        let partials = match share {
+            AccumulatorShare::Thread { partials } => partials,
+            AccumulatorShare::Lane => 1,
+        };
         let (tall, wide) = (rows.count > 1, cols.count > 1);
         let count = (partials > 1).then(|| partial_sums(b, partials));
         let (rows, cols) = (tall.then_some(rows.name), wide.then_some(cols.name));
         let dims: Vec<Expr> = [count, rows, cols].into_iter().flatten().map(Expr::from).collect();
-        b.comment(layout_text(count.is_some(), [rows.is_some(), cols.is_some()]));
+        b.comment(layout_text(share, [rows.is_some(), cols.is_some()]));
         let place = if dims.is_empty() {
             AccumulatorStorage::One(b.mut_("acc", Expr::F32(0.0).cast(elem)))
         } else {
@@ -238,17 +242,34 @@ pub(crate) struct UnrepresentableBits {
     pub format: Format,
 }
 
+/// Threads that have accumulators for the same outputs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AccumulatorShare {
+    /// One thread, with this number of partial accumulators per output.
+    Thread { partials: u32 },
+    /// Each lane of a warp, with one partial accumulator per output.
+    Lane,
+}
+
 /// Comment on the indices of the array of accumulators, given the indices that it has.
-fn layout_text(several: bool, [tall, wide]: [bool; 2]) -> String {
-    let p = if several { "[p]" } else { "" };
+fn layout_text(share: AccumulatorShare, [tall, wide]: [bool; 2]) -> String {
     let (index, output) = match (tall, wide) {
-        (true, true) => ("[m][n]", "output (m, n) of this thread"),
-        (true, false) => ("[m]", "output m of this thread"),
-        (false, true) => ("[n]", "output n of this thread"),
-        (false, false) => ("", "the output of this thread"),
+        (true, true) => ("[m][n]", "output (m, n)"),
+        (true, false) => ("[m]", "output m"),
+        (false, true) => ("[n]", "output n"),
+        (false, false) => ("", "the output"),
     };
-    let sum = if several { "partial sum p of " } else { "" };
-    format!("acc{p}{index} accumulates {sum}{output}.")
+    match share {
+        AccumulatorShare::Thread { partials: 1 } => {
+            format!("acc{index} accumulates {output} of this thread.")
+        }
+        AccumulatorShare::Thread { .. } => {
+            format!("acc[p]{index} accumulates partial sum p of {output} of this thread.")
+        }
+        AccumulatorShare::Lane => {
+            format!("acc{index} is this lane's partial sum of {output} of its warp.")
+        }
+    }
 }
 
 /// Returns true for an `f32` that is neither infinite nor NaN.

@@ -4,6 +4,7 @@
 
 use crate::ir::{Const, Expr, For, KernelBuilder, Unroll, Var};
 use crate::plan::{Axis, GROUP, OperandPlan, Walk};
+use crate::target::arch::WARP;
 
 /// A thread's share of the copy of one operand's tile.
 #[derive(Clone, Debug)]
@@ -156,15 +157,11 @@ impl CopyDeclaration<'_> {
                 // a comment.
                 let both = matches!(self.other.walk(), Walk::Lines { .. })
                     && self.other.lines_are_rows() == plan.lines_are_rows();
-                let of = match (both, plan.free()) {
-                    (true, Axis::M) => Some("a tile".to_owned()),
-                    (true, _) => None,
-                    (false, _) => Some(format!("a tile of {letter}")),
-                };
-                if let Some(of) = of {
-                    b.comment(format!(
-                        "Consecutive threads copy along the {what}s of {of}, so accesses coalesce."
-                    ));
+                let own = format!("a tile of {letter}");
+                match (both, plan.free()) {
+                    (true, Axis::M) => lines_text(b, what, "a tile", &[plan, self.other]),
+                    (true, _) => {}
+                    (false, _) => lines_text(b, what, &own, &[plan]),
                 }
                 let line = b.let_(&line_name, tid / per_line.clone());
                 let along = b.let_(&along_name, tid % per_line * width);
@@ -176,6 +173,61 @@ impl CopyDeclaration<'_> {
                 let count = self.constant(b, "COPIES", count, per_thread);
                 (count, CopyPlaces::Linear { tid, threads, per_line, total, exact })
             }
+        }
+    }
+}
+
+/// Emits a comment on the coalescing of copies along the lines of tiles.
+fn lines_text(b: &mut KernelBuilder, what: &str, of: &str, plans: &[&OperandPlan]) {
+    let all = format!("Consecutive threads copy along the {what}s of {of}");
+    let reads: Vec<WarpReads> = plans.iter().map(|plan| WarpReads::new(plan)).collect();
+    if reads.iter().all(WarpReads::coalesce) {
+        return b.comment(format!("{all}, so accesses coalesce."));
+    }
+    let texts: Option<Vec<String>> =
+        plans.iter().zip(&reads).map(|(plan, reads)| reads.text(plan)).collect();
+    let found = texts.map(|texts| format!(" A warp reads {}.", texts.join(", and ")));
+    b.comment(format!("{all}.{}", found.unwrap_or_default()));
+}
+
+/// Bytes that a warp reads together from the lines of a tile.
+struct WarpReads {
+    /// Number of bytes of a line.
+    line: u32,
+    /// Number of bytes of all lines together; `None` if a warp has threads of several GEMMs.
+    all: Option<u32>,
+}
+
+impl WarpReads {
+    /// Number of bytes from which on an access is coalesced: all sectors of an L2 line.
+    const COALESCED: u32 = 128;
+
+    fn new(plan: &OperandPlan) -> Self {
+        let size = plan.elem().size();
+        let line = if plan.contiguous() == Axis::K { plan.depth() } else { plan.extent() };
+        let threads = match plan.walk() {
+            Walk::Lines { step } => step * line / plan.width(),
+            Walk::Groups { .. } | Walk::Linear { .. } => 0,
+        };
+        let all = threads.is_multiple_of(WARP).then_some(WARP * plan.width() * size);
+        Self { line: line * size, all }
+    }
+
+    fn coalesce(&self) -> bool {
+        self.all.is_some_and(|all| self.line.min(all) >= Self::COALESCED)
+    }
+
+    /// Phrase on the reads; `None` if the lines of a warp differ.
+    fn text(&self, plan: &OperandPlan) -> Option<String> {
+        let (all, letter) = (self.all?, plan.letter());
+        match self.line {
+            line if line.is_multiple_of(all) => Some(format!("{all} contiguous bytes of {letter}")),
+            line if all.is_multiple_of(line) => {
+                let lines = all / line;
+                let what = line_of(plan);
+                Some(format!("{line} contiguous bytes of each of {lines} {what}s of {letter}"))
+            }
+            _ => None,
         }
     }
 }

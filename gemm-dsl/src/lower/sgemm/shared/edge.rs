@@ -21,12 +21,15 @@ pub(crate) fn width_of_first(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Expr {
         "If BK does not divide K, the {which} K tile is partial and is padded with zeros."
     ));
     if tiled.t.ragged() == Ragged::First {
-        b.comment("It is the first, so that the main loop needs no guard along K.");
+        b.comment(
+            "It is the first, so that the main loop needs no guard along K. Its depth is \
+             first_depth, 1 to BK.",
+        );
     }
     if tiled.a.plan.fill() == Fill::MinusZero {
         b.comment(
             "These zeros are -0 in A and +0 in B: their product, -0, leaves every accumulator \
-             unchanged.",
+             unchanged. With +0, an accumulator that underflowed to -0 would become +0.",
         );
     }
     if tiled.t.ragged() == Ragged::Last {
@@ -34,7 +37,7 @@ pub(crate) fn width_of_first(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Expr {
     }
     let depth = tiled.depth();
     let first = depth.clone().gt(0).select((depth - 1) % tiled.bk + 1, 0);
-    b.let_("first", first).into()
+    b.let_("first_depth", first).into()
 }
 
 /// Emits `copy` for the tile at `k0`. If the tile may be partial, `copy` receives the number of

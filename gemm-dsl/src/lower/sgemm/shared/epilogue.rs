@@ -12,12 +12,15 @@ use crate::lower::sgemm::shared::epilogue_args::{ArgLine, ElementOfC, EpilogueAr
 use crate::lower::sgemm::shared::epilogue_expression::EpilogueExpression;
 use crate::plan::Guards;
 
+/// Code that corrects the accumulators of a block.
+pub(crate) type Correction<'c> = &'c dyn Fn(&mut KernelBuilder, &Accumulators);
+
 /// Accumulators of a block's threads, with the partial accumulators of the other slices.
 pub(crate) struct BlockSums<'c> {
     pub acc: Accumulators,
     pub others: Option<SlicePartials>,
     /// Emits corrections of the accumulators, after those of other slices have been added.
-    pub correct: Option<&'c dyn Fn(&mut KernelBuilder, &Accumulators)>,
+    pub correct: Option<Correction<'c>>,
 }
 
 /// Adds the partial accumulators of the other slices, and corrects the sums. Then stores the tile in

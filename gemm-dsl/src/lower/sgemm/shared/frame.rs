@@ -71,8 +71,9 @@ impl<'p> Frame<'p> {
         operands: Option<SplitOperands>,
     ) -> Self {
         let int = |v: u32| v as i32;
-        let bm = b.constant("BM", int(t.bm()), "rows of C per block");
-        let bn = b.constant("BN", int(t.bn()), "columns of C per block");
+        let [rows, columns] = schedule::tile_meanings(plan, &problem);
+        let bm = b.constant("BM", int(t.bm()), rows);
+        let bn = b.constant("BN", int(t.bn()), columns);
         let bk = b.constant("BK", int(t.bk()), "depth of a K tile");
         let tm = b.constant("TM", int(t.tm()), "rows of C per thread");
         let tn = b.constant("TN", int(t.tn()), "columns of C per thread");

@@ -45,6 +45,16 @@ pub(crate) fn grid(plan: &SgemmPlan, problem: &GemmProblem) -> [Expr; 3] {
     [along, ranges_of(plan, problem), 1u64.into()]
 }
 
+/// Comments on the extents of a tile of C. A block computes one tile, unless blocks share the tiles
+/// or a block computes several GEMMs.
+pub(crate) fn tile_meanings(plan: &SgemmPlan, problem: &GemmProblem) -> [&'static str; 2] {
+    if problem.shared.is_some() || plan.products() > 1 {
+        ["rows of a tile of C", "columns of a tile of C"]
+    } else {
+        ["rows of C per block", "columns of C per block"]
+    }
+}
+
 /// Number of tiles of C, as an expression of the kernel's parameters.
 pub(crate) fn tiles_of(plan: &SgemmPlan, problem: &GemmProblem) -> Expr {
     let wide = |scalar| Expr::from(scalar).wide();

@@ -3,7 +3,7 @@
 use crate::ir::{Access, BufferId, Change, Const, Expr, For, KernelBuilder, Unroll, Var};
 use crate::lower::sgemm::mma::{self, MmaContext};
 use crate::lower::sgemm::shared::accumulators::{
-    AccumulatorIndex, Accumulators, MmaAccumulators, partial_sums,
+    AccumulatorIndex, AccumulatorShare, Accumulators, MmaAccumulators, partial_sums,
 };
 use crate::lower::sgemm::shared::copy::name_of;
 use crate::lower::sgemm::shared::loops::over;
@@ -16,7 +16,8 @@ pub(super) fn accumulators(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Accumula
     match &tiled.mma {
         None => {
             let (acc, partials) = (tiled.plan.types().acc, tiled.plan.partials());
-            Accumulators::zeroed(b, acc, [&tiled.rows, &tiled.cols], partials)
+            let share = AccumulatorShare::Thread { partials };
+            Accumulators::zeroed(b, acc, [&tiled.rows, &tiled.cols], share)
         }
         Some(warp) => Accumulators::from_mma(MmaAccumulators::declare(b, tiled, warp)),
     }

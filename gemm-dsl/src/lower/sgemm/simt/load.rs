@@ -5,6 +5,7 @@ use crate::ir::{Access, BufferId, Expr, KernelBuilder};
 use crate::lower::sgemm::shared::copy::{CopyPlace, CopyShare, name_of};
 use crate::lower::sgemm::shared::edge::{clamped, zeros};
 use crate::lower::sgemm::shared::tile::StagedFactor;
+use crate::plan::Axis;
 
 /// Synchronous copies of one operand's tiles.
 pub(crate) struct Loads<'t> {
@@ -103,7 +104,9 @@ impl<'t> Loads<'t> {
     /// Declares a variable for the row of A or column of B at a position.
     fn name_edge(&self, b: &mut KernelBuilder, place: &CopyPlace) -> Expr {
         let from = clamped(self.factor, place.free.clone());
-        b.let_(&name_of(&self.factor.plan, "from"), from).into()
+        let plan = &self.factor.plan;
+        let what = if plan.free() == Axis::M { "src_row" } else { "src_col" };
+        b.let_(&name_of(plan, what), from).into()
     }
 
     /// Value at a position of the tile. Past the end of K, it is -0 in A and +0 in B. Adding their

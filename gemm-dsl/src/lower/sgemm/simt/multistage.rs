@@ -102,13 +102,28 @@ impl MultistagePipeline<'_> {
         k0: &Expr,
         first: Option<&Expr>,
     ) {
-        bring_in(b, self.tiled, k0, first, |b, terms| {
-            let when = match (terms, self.tiled.t.ragged()) {
-                (None, _) => CopyCondition::Always,
-                (Some(terms), Ragged::First) => CopyCondition::AtEnd { terms, bk: self.tiled.bk },
-                (Some(terms), _) => CopyCondition::Below(terms),
-            };
-            self.start(b, share, slot, when);
+        let ragged = self.tiled.t.ragged();
+        bring_in(b, self.tiled, k0, first, |b, terms| match (terms, ragged, share) {
+            (None, Ragged::Last, CopyShare::All) => {
+                let meaning = "Starts the copies of a whole K tile to a pipeline stage.";
+                b.section("copy_tile", meaning, [("stage", slot.clone())], |b, [stage]| {
+                    self.start(b, share, &stage.into(), CopyCondition::Always);
+                });
+            }
+            (Some(terms), Ragged::Last, CopyShare::All) => {
+                let meaning =
+                    "Starts the copies of the last K tile, which has `valid` elements along K.";
+                let params = [("stage", slot.clone()), ("valid", terms.clone())];
+                b.section("copy_partial_tile", meaning, params, |b, [stage, valid]| {
+                    self.start(b, share, &stage.into(), CopyCondition::Below(&valid.into()));
+                });
+            }
+            (None, ..) => self.start(b, share, slot, CopyCondition::Always),
+            (Some(terms), Ragged::First, _) => {
+                let when = CopyCondition::AtEnd { terms, bk: self.tiled.bk };
+                self.start(b, share, slot, when);
+            }
+            (Some(terms), ..) => self.start(b, share, slot, CopyCondition::Below(terms)),
         });
     }
 

@@ -11,8 +11,8 @@ use super::multistage;
 use crate::ir::{BufferId, Change, Expr, For, KernelBuilder, Var};
 use crate::lower::sgemm::shared::accumulators::Accumulators;
 use crate::lower::sgemm::shared::edge::{bring_in, edge_comment, width_of_first};
-use crate::lower::sgemm::shared::tile::Tiled;
-use crate::plan::Pipeline;
+use crate::lower::sgemm::shared::tile::{StagedFactor, Tiled};
+use crate::plan::{Axis, Pipeline, Ragged};
 
 /// Emits the main loop of the plan's pipeline.
 pub(crate) fn main_loop(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Accumulators {
@@ -41,6 +41,7 @@ fn synchronous(b: &mut KernelBuilder, tiled: &Tiled<'_>, next: NextTileCopy) -> 
     edge_comment(b, [tiled.t.a().edge(), tiled.t.b().edge()]);
     let loads = (Loads::declare(b, &tiled.a), Loads::declare(b, &tiled.b));
     let (a_loads, b_loads) = (&loads.0, &loads.1);
+    first_copies_comment(b, tiled);
     let zero = Expr::I32(0);
     bring_in(b, tiled, &zero, Some(&first), |b, limit| {
         a_loads.to_shared(b, &zero, &zero, limit);
@@ -67,8 +68,8 @@ fn synchronous(b: &mut KernelBuilder, tiled: &Tiled<'_>, next: NextTileCopy) -> 
         }
     }
     b.comment(
-        "k0 is the offset of the next tile. The last tile has no next one, so the loop runs one \
-         tile further.",
+        "k0 is the offset of the next tile. In the last iteration k0 == K, and nothing is left to \
+         load.",
     );
     let buffer = (next == NextTileCopy::OtherBuffer).then(|| b.mut_("buffer", 0));
     let slot = buffer.map_or(zero, Expr::from);
@@ -99,6 +100,26 @@ fn synchronous(b: &mut KernelBuilder, tiled: &Tiled<'_>, next: NextTileCopy) -> 
         b.if_(more, |b| hand_over(b, [a_loads, b_loads], held, buffer));
     });
     acc
+}
+
+/// Emits a comment on the copies of the first tiles by vectors.
+fn first_copies_comment(b: &mut KernelBuilder, tiled: &Tiled<'_>) {
+    let factors = [&tiled.a, &tiled.b];
+    let one = factors.iter().all(|factor| factor.copy.only.is_some() && factor.plan.width() == 4);
+    let along_k = |factor: &&StagedFactor| {
+        factor.plan.width() == 4 && factor.plan.contiguous() == Axis::K && !factor.plan.straddles()
+    };
+    let whole = tiled.t.ragged() == Ragged::First && factors.iter().any(along_k);
+    let texts = [
+        one.then_some("Each thread copies one float4 of each tile."),
+        whole.then_some(
+            "first_depth is a multiple of 4, so a vector along K is wholly inside or outside.",
+        ),
+    ];
+    let texts: Vec<&str> = texts.into_iter().flatten().collect();
+    if !texts.is_empty() {
+        b.comment(texts.join(" "));
+    }
 }
 
 /// Stores the next tile from registers to shared memory.

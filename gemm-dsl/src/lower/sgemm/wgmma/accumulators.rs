@@ -2,6 +2,7 @@
 
 use super::{ThreadPlace, WgmmaFrame};
 use crate::ir::{Access, BufferId, Const, Expr, KernelBuilder, Wgmma};
+use crate::lower::sgemm::shared::split_products::{products_comment, promotion_comment};
 use crate::spec::Factor;
 
 impl WgmmaFrame<'_> {
@@ -55,24 +56,45 @@ impl WgmmaFrame<'_> {
              asynchronously until the wait.",
         );
         b.wgmma_fence([into]);
-        for (nth, [of_a, of_b]) in t.arith().products().iter().enumerate() {
+        products_comment(b, t.arith());
+        // Adds the product of a split of A and a split of B; `nth` is the number of the product.
+        let product = |b: &mut KernelBuilder, [nth, of_a, of_b]: [Expr; 3]| {
             b.unrolled("step", steps.clone(), |b, step| {
                 let at = step * terms;
                 let at = first.iter().cloned().fold(at, |at, first| first + at);
-                let tile = |of: Factor, split: u32, line: &Expr| {
-                    self.in_tile(of, stage, [Expr::I32(split as i32), line.clone(), at.clone()])
+                let tile = |of: Factor, split: &Expr, line: &Expr| {
+                    self.in_tile(of, stage, [split.clone(), line.clone(), at.clone()])
                 };
                 let [row, col] = &place.group;
-                let begins = nth == 0 && sums.fresh.is_some();
+                let is_first = nth == Expr::I32(0);
                 b.wgmma(Wgmma {
                     format: t.format(),
                     columns: t.columns(),
                     d: Access::new(into, [0.into()]),
-                    a: tile(Factor::A, *of_a, row),
-                    b: tile(Factor::B, *of_b, col),
-                    accumulate: if begins { Expr::from(step).gt(0) } else { Expr::truth() },
+                    a: tile(Factor::A, &of_a, row),
+                    b: tile(Factor::B, &of_b, col),
+                    accumulate: match sums.fresh {
+                        None => Expr::truth(),
+                        Some(_) if is_first => Expr::from(step).gt(0),
+                        Some(_) => (nth.clone() + step).gt(0),
+                    },
                 });
             });
+        };
+        match t.arith().products() {
+            [[of_a, of_b]] => product(b, [0, *of_a, *of_b].map(|n| Expr::I32(n as i32))),
+            products => {
+                for (nth, [of_a, of_b]) in products.iter().enumerate() {
+                    let meaning = "Adds split `of_a` of A times split `of_b` of B. The first \
+                                   product replaces the accumulators of the previous tile.";
+                    let int = |n: u32| Expr::I32(n as i32);
+                    let params =
+                        [("nth", int(nth as u32)), ("of_a", int(*of_a)), ("of_b", int(*of_b))];
+                    b.section("multiply", meaning, params, |b, params| {
+                        product(b, params.map(Expr::from));
+                    });
+                }
+            }
         }
         b.wgmma_commit();
         b.wgmma_wait(0, [into]);
@@ -100,6 +122,10 @@ impl WgmmaAccumulators {
         let count = [Expr::from(frame.accumulators)];
         b.comment("Accumulators of this thread, in the register layout of wgmma.");
         let all = b.zeroed_registers("acc", elem, count.clone(), "");
+        if let Some(promote) = t.promote() {
+            let part = if promote < t.bk() { "each PROMOTE elements of K" } else { "each K tile" };
+            promotion_comment(b, part);
+        }
         let meaning = "accumulators since the last promotion";
         let fresh = t.promote().map(|_| b.zeroed_registers("fresh", elem, count, meaning));
         Self { all, fresh }

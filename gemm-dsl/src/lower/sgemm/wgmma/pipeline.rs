@@ -38,7 +38,16 @@ pub(super) fn run(b: &mut KernelBuilder, consumers: &Consumers<'_>) {
     b.if_else(
         Expr::from(frame.tid).ge(frame.threads),
         |b| {
-            b.comment("Producer: keeps all pipeline stages full.");
+            b.comment(match frame.cluster {
+                None => {
+                    "Producer: keeps all pipeline stages full. One thread issues all copies; the \
+                     others exit."
+                }
+                Some(_) => {
+                    "Producer: keeps all pipeline stages full. One thread issues all copies; the \
+                     others only wait at the end."
+                }
+            });
             if let Some([few, _]) = limits {
                 b.fewer_registers(few);
             }
@@ -235,9 +244,9 @@ impl<'t> TmaTiles<'t> {
     }
 
     fn turn(&self, b: &mut KernelBuilder, tile: &OutputTile, round: Var) -> StageTurn {
-        let round = match tile.before {
+        let round = match tile.k_tiles_done {
             None => round,
-            Some(before) => b.let_("turn", before + round),
+            Some(done) => b.let_("fill", done + round),
         };
         match self.frame.stages {
             None => StageTurn { stage: 0.into(), parity: round % 2 },

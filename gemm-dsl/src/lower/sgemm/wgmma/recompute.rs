@@ -21,7 +21,10 @@ pub(super) fn recompute(
     block: &AccumulatorTile<'_>,
     acc: &Accumulators,
 ) {
-    b.comment("Sums that leave the range of f32, maybe with a wrong sign, are recomputed in f32.");
+    b.comment(
+        "Recompute overflowed sums in f32: partial sums can overflow although the result does not. \
+         x * 0 is NaN for inf and NaN, else 0, so one chain tests all.",
+    );
     let not_finite = acc.not_finite(b, block.elements());
     b.if_(not_finite.any_bit(), |b| {
         let product = block.problem.product;
@@ -30,7 +33,7 @@ pub(super) fn recompute(
         let (rows, cols) = (block.rows.name, block.cols.name);
         b.loop_("i", rolled(rows * cols), |b, i| {
             let sum = b.mut_("sum", 0.0);
-            // Registers cannot be indexed at run time, so the selection is unrolled.
+            b.comment("Constant indices keep acc in registers, hence the scan.");
             each(b, block.elements(), |b, m, n| {
                 let own = (m.clone() * cols + n.clone()).equals(i);
                 b.if_(own, |b| b.assign(sum, acc.value(m, n)));
@@ -42,7 +45,7 @@ pub(super) fn recompute(
                 let col = b.let_("col", col.min(block.problem.n - 1));
                 b.assign(sum, Expr::F32(0.0));
                 b.loop_("k", rolled(frame.depth()), |b, k| {
-                    let term = Expr::from(b.let_("term", frame.from_begin(k.into())));
+                    let term = Expr::from(b.let_("term", frame.k_of_range(k.into())));
                     let fma = vec![
                         of_a.at(row, term.clone()).load(),
                         of_b.at(term, col).load(),

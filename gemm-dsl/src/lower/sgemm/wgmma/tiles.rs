@@ -19,7 +19,7 @@ pub(super) enum OutputTiles {
         counts: TileCounts,
         /// Number of K tiles that passed through the ring before the current tile of C, modulo
         /// twice the number of stages.
-        before: Var,
+        k_tiles_done: Var,
     },
 }
 
@@ -31,7 +31,7 @@ pub(super) struct OutputTile {
     /// Index of the tile, if it is not the block's index.
     pub nth: Option<Var>,
     /// Number of K tiles that passed through the ring before those of this tile.
-    pub before: Option<Var>,
+    pub k_tiles_done: Option<Var>,
 }
 
 impl OutputTiles {
@@ -48,13 +48,17 @@ impl OutputTiles {
                 let origin = schedule::origin(b, plan, problem, tile, None, number);
                 let origin = own(b, frame, origin);
                 let problem = problem.for_product(b, origin.batch);
-                Self::Own(OutputTile { origin, problem, nth: None, before: None })
+                Self::Own(OutputTile { origin, problem, nth: None, k_tiles_done: None })
             }
             Some(SharedTiles::Whole(all)) => {
                 b.comment("Number of tiles of C along M and N.");
                 let counts = TileCounts::declare(b, plan, problem, tile);
-                let before = b.mut_("before", 0);
-                Self::Each { all, counts, before }
+                b.comment(
+                    "K tiles that have passed through the pipeline, modulo two fills of each \
+                     stage: the stage of a fill and the parity of its phase follow from it.",
+                );
+                let k_tiles_done = b.mut_("k_tiles_done", 0);
+                Self::Each { all, counts, k_tiles_done }
             }
         }
     }
@@ -67,9 +71,9 @@ impl OutputTiles {
         rounds: Var,
         body: impl FnOnce(&mut KernelBuilder, &OutputTile),
     ) {
-        let (all, counts, before) = match self {
+        let (all, counts, k_tiles_done) = match self {
             Self::Own(tile) => return body(b, tile),
-            Self::Each { all, counts, before } => (all, counts, before),
+            Self::Each { all, counts, k_tiles_done } => (all, counts, k_tiles_done),
         };
         let (plan, problem) = (frame.plan, &frame.problem);
         let tile = of_cluster(frame);
@@ -84,13 +88,12 @@ impl OutputTiles {
             let origin = schedule::origin(b, plan, problem, tile, None, Some((nth, *counts)));
             let origin = own(b, frame, origin);
             let problem = problem.for_product(b, origin.batch);
-            body(b, &OutputTile { origin, problem, nth: Some(nth), before: Some(*before) });
-            let turns = frame.stage_count() * 2;
-            b.comment(
-                "K tiles that have passed through the pipeline, modulo two full turns of its \
-                 stages.",
+            body(
+                b,
+                &OutputTile { origin, problem, nth: Some(nth), k_tiles_done: Some(*k_tiles_done) },
             );
-            b.assign(*before, (*before + rounds) % turns);
+            let fills = frame.stage_count() * 2;
+            b.assign(*k_tiles_done, (*k_tiles_done + rounds) % fills);
         });
     }
 }

@@ -38,8 +38,8 @@ pub(crate) fn shared_twice() -> SpecError {
 pub(crate) fn products_of_one() -> SpecError {
     SpecError::at_key(
         &["products", "batch"],
-        "`products` has no effect: it is the number of GEMMs of a batch that a block computes; \
-         add `batch: strided`, or leave it out"
+        "`products` has no effect: it sets the number of GEMMs of a batch that a block computes; \
+         add `batch: strided`, or leave `products` out"
             .into(),
     )
 }
@@ -63,4 +63,16 @@ pub(crate) fn partials_of_unroll(partials: u32, unroll: u32) -> SpecError {
             unroll % partials.max(1),
         ),
     )
+}
+
+/// Lists the divisions that leave a remainder, for example `30 rows mod 4 = 2`.
+pub(crate) fn remainders(axes: [(&str, u32, u32); 2]) -> String {
+    let parts: Vec<String> = axes
+        .into_iter()
+        .filter_map(|(axis, whole, part)| {
+            let rest = whole.checked_rem(part)?;
+            (rest != 0).then(|| format!("{whole} {axis} mod {part} = {rest}"))
+        })
+        .collect();
+    parts.join(", ")
 }

@@ -116,8 +116,8 @@ fn what_is_said_of_a_plan_determines_its_text() {
         // In the order of the program's kernels.
         let variants = [plan.scalar_variant(), plan.guarded_variant()].into_iter().flatten();
         let plans: Vec<SgemmPlan> = [plan.clone()].into_iter().chain(variants).collect();
-        assert_eq!(plans.len(), program.kernels.len(), "{spec}");
-        for (plan, kernel) in plans.iter().zip(&program.kernels) {
+        assert_eq!(plans.len(), program.kernels().len(), "{spec}");
+        for (plan, kernel) in plans.iter().zip(program.kernels()) {
             assert_eq!(plan.variant(), kernel.variant);
             let text = text(kernel);
             let (known, other) =

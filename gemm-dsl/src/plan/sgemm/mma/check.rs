@@ -27,12 +27,12 @@ pub(crate) fn acting(spec: &SgemmSpec, faults: &mut Faults) {
             spec.fragment != Fragment::Blocked,
             "the instruction determines the elements of a lane",
         ),
-        ("order", spec.order != Order::Row, "there are no multiply-adds"),
-        ("partials", spec.partials > 1, "each element has one accumulator, as `promote` sets it"),
+        ("order", spec.order != Order::Row, "there are no multiply-adds to order"),
+        ("partials", spec.partials > 1, "`promote` sets the K extent of a partial sum instead"),
     ];
     for (key, is_given, because) in given {
         if is_given && faults.sound(&[key]) {
-            faults.0.push(messages::beside_tensor_cores(key, because));
+            faults.0.push(messages::beside_tensor_cores(key, spec.arith, because));
         }
     }
 }

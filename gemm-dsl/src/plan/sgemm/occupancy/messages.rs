@@ -70,7 +70,7 @@ pub(crate) fn float4_without_access(tile: Tile) -> SpecError {
         format!(
             "`float4` has no effect: with these paddings, `thread` and `fragment`, no access of \
              `tile: {tile}` covers 16 aligned bytes; make the padding a multiple of 4, or leave \
-             it out"
+             `float4` out"
         ),
     )
 }
@@ -90,13 +90,17 @@ pub(crate) fn registers(guilty: &'static str, r: &Registers) -> SpecError {
         format!("a thread has at most {available}")
     } else {
         let (threads, blocks, all) = (r.threads, r.blocks_per_sm, LARGEST.registers);
-        format!("{all} shared by {threads} threads · {blocks} blocks leave {available} a thread")
+        let number = if blocks == 1 { "block" } else { "blocks" };
+        format!(
+            "{all} registers shared by {threads} threads · {blocks} {number} leave a thread \
+             {available}"
+        )
     };
     let remedy = match guilty {
         "warp" => "use a smaller warp tile or fewer threads",
         "epilogue" => "use fewer operands, a smaller thread tile or fewer threads",
-        "blocks_per_sm" => "use fewer blocks",
-        "partials" => "use fewer partial sums",
+        "blocks_per_sm" => "use a smaller `blocks_per_sm`",
+        "partials" => "use a smaller `partials`",
         "unroll" => "use a smaller `unroll`",
         _ => "use a smaller thread tile or fewer threads",
     };
@@ -158,9 +162,8 @@ pub(crate) fn resident_shared(blocks: u32, bytes: u128, most: u128) -> SpecError
     SpecError::at_value(
         &["blocks_per_sm", "tile", "pad_a", "pad_b", "stages", "double_buffer"],
         format!(
-            "`blocks_per_sm: {blocks}` with {bytes} bytes of shared memory a block and {reserved} \
-             that the system reserves is {} bytes, and an SM has at most {all} ({} KiB); use \
-             {most} or less",
+            "`blocks_per_sm: {blocks}` needs {blocks} · ({bytes} + {reserved} reserved by CUDA) = \
+             {} bytes of shared memory, and an SM has at most {all} ({} KiB); use {most} or less",
             u128::from(blocks) * (bytes + u128::from(reserved)),
             all / 1024,
         ),

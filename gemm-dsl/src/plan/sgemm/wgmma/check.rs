@@ -20,7 +20,7 @@ pub(crate) fn acting(spec: &SgemmSpec, faults: &mut Faults) {
     const COPIED: &str = "A and B are copied as they were converted";
     const SHARES: &str = "accumulators belong to whole warpgroups";
     let given = [
-        ("unroll", spec.unroll.is_some(), "the steps of a tile are always unrolled"),
+        ("unroll", spec.unroll.is_some(), "the loop over the K steps of a tile is always unrolled"),
         ("transpose", spec.transpose, LIES),
         ("pad_a", spec.pad_a > 0, LIES),
         ("pad_b", spec.pad_b > 0, LIES),
@@ -63,9 +63,12 @@ pub(crate) fn of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
         faults.require(fits, || messages::warp_of_warpgroup(warp, Rect::new(rows, tile.n)));
     }
     if spec.cluster > 1 && faults.sound(&["cluster", "tile"]) {
-        let most = CLUSTER_BLOCKS;
-        let whole = spec.cluster <= most && tile.n.is_multiple_of(8 * spec.cluster);
-        faults.require(whole, || messages::parts_of_cluster(spec.cluster, tile, most));
+        if spec.cluster > CLUSTER_BLOCKS {
+            faults.0.push(messages::blocks_of_cluster(spec.cluster, CLUSTER_BLOCKS));
+        } else {
+            let whole = tile.n.is_multiple_of(8 * spec.cluster);
+            faults.require(whole, || messages::parts_of_cluster(spec.cluster, tile));
+        }
         let alone = spec.split_k == SplitK::Ranges(1);
         faults.require(alone, messages::ranges_of_cluster);
     }

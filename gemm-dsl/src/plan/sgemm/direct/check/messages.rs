@@ -9,12 +9,12 @@ use crate::target::arch::{BLOCK_THREADS, WARP};
 pub(crate) fn beside_tiles_of_threads(key: &'static str, by: &'static str) -> SpecError {
     let remedy = match key {
         "coarsen" => "use `thread: 1x4` for four elements of a row",
-        _ => "use more `slices`, or leave it out",
+        _ => "use more `slices`, or leave `partials` out",
     };
     SpecError::at_key(
         &[key, by],
         format!(
-            "`{key}` has no effect: it is for threads that compute one element at a time, \
+            "`{key}` has no effect: it applies to threads that compute one element at a time, \
              and with `{by}` a thread computes all its elements at once; {remedy}"
         ),
     )
@@ -36,7 +36,7 @@ pub(crate) fn block_threads(spec: &SgemmSpec, threads: u64) -> SpecError {
         true => ("slices", format!("use `slices: {}` or less", most / of_slice.max(1))),
         false => {
             let example = if spec.lanes == Lanes::K { "8x1" } else { "32x32" };
-            ("block", format!("use a smaller one such as `block: {example}`"))
+            ("block", format!("use a smaller block such as `block: {example}`"))
         }
     };
     SpecError::at_value(
@@ -55,7 +55,7 @@ pub(crate) fn float4_without_access(layout: GemmLayout, thread: Rect) -> SpecErr
         format!(
             "`float4` has no effect: under `layout: {layout}` neither matrix is K-major, and \
              `thread: {thread}` has no four adjacent rows or columns; use a multiple of 4 such as \
-             `thread: 4x4`, or leave it out"
+             `thread: 4x4`, or leave `float4` out"
         ),
     )
 }

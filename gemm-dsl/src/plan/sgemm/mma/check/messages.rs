@@ -1,12 +1,13 @@
 //! Error messages for GEMMs on tensor cores.
 
 use crate::error::SpecError;
+use crate::plan::sgemm::check::messages::remainders;
 use crate::spec::{Arith, Rect, SgemmSpec, Tile};
 
-pub(crate) fn beside_tensor_cores(key: &'static str, because: &str) -> SpecError {
+pub(crate) fn beside_tensor_cores(key: &'static str, arith: Arith, because: &str) -> SpecError {
     SpecError::at_key(
         &[key, "arith"],
-        format!("`{key}` has no effect: {because}, since `arith` uses tensor cores; leave it out"),
+        format!("`{key}` has no effect under `arith: {arith}`: {because}; leave `{key}` out"),
     )
 }
 
@@ -43,9 +44,8 @@ pub(crate) fn scaled_by_lanes(arith: Arith) -> SpecError {
 pub(crate) fn ldmatrix_of_nothing() -> SpecError {
     SpecError::at_key(
         &["ldmatrix", "layout", "transpose", "pad_a", "pad_b"],
-        "`ldmatrix` has no effect: it reads 16 bytes of a row of a K-major tile at once, and with \
-         this `layout`, `transpose` and padding no such tile has rows that are aligned to 16 \
-         bytes; leave it out"
+        "`ldmatrix` has no effect: it reads rows of K-major tiles that are aligned to 16 bytes, \
+         and with this `layout`, `transpose` and padding no tile has such rows; leave it out"
             .into(),
     )
 }
@@ -53,15 +53,15 @@ pub(crate) fn ldmatrix_of_nothing() -> SpecError {
 /// `better` is a valid warp tile, if there is one.
 pub(crate) fn without_warp(arith: Arith, better: Option<Rect>) -> SpecError {
     let remedy = match better {
-        Some(warp) => format!("add one such as `warp: {warp}`"),
-        None => {
-            "make the tile a multiple of 16 rows and 8 columns, and add `warp: 16x8`".to_owned()
-        }
+        Some(warp) => format!("add a warp tile such as `warp: {warp}`"),
+        None => "use a tile whose M is a multiple of 16 and whose N is a multiple of 8, and add \
+                 `warp: 16x8`"
+            .to_owned(),
     };
     SpecError::at_value(
         &["arith", "warp", "tile", "mma"],
         format!(
-            "`arith: {arith}` is computed by whole warps, each with its own warp tile; {remedy}"
+            "`arith: {arith}` needs `warp`: tensor cores compute the tile of a whole warp; {remedy}"
         ),
     )
 }
@@ -71,14 +71,9 @@ pub(crate) fn warp_of_instructions(warp: Rect, of: Rect) -> SpecError {
     SpecError::at_value(
         &["warp", "arith"],
         format!(
-            "`warp: {warp}` is not a multiple of the {of} tile of a matrix instruction: {} mod {} \
-             = {}, {} mod {} = {}; use `warp: {}x{}`",
-            warp.m,
-            of.m,
-            warp.m % of.m,
-            warp.n,
-            of.n,
-            warp.n % of.n,
+            "`warp: {warp}` is not a multiple of the {of} tile of a matrix instruction: {}; use \
+             `warp: {}x{}`",
+            remainders([("rows", warp.m, of.m), ("columns", warp.n, of.n)]),
             next(warp.m, of.m),
             next(warp.n, of.n),
         ),
@@ -95,7 +90,7 @@ pub(crate) fn steps_of_tile(spec: &SgemmSpec, tile: Tile, of_all: u64) -> SpecEr
         &["tile", "arith", "slices"],
         format!(
             "`arith: {}` multiplies {terms} elements of K at once{slices}, and `tile: {tile}` has \
-             K = {}: {} mod {of_all} = {}; use a multiple of {of_all}",
+             K = {}: {} mod {of_all} = {}; use a multiple of {of_all} as K",
             spec.arith,
             tile.k,
             tile.k,
@@ -123,8 +118,8 @@ pub(crate) fn slices_of_steps(spec: &SgemmSpec, tile: Tile, steps: u32) -> SpecE
 pub(crate) fn promote_of_instructions(promote: u32, arith: Arith, terms: u32) -> SpecError {
     if promote == 0 {
         let message = format!(
-            "`promote: 0`: tensor cores accumulate before an addition; use a multiple of {terms}, \
-             the K of an instruction of `arith: {arith}`"
+            "`promote: 0`: a partial sum covers at least one instruction; use a multiple of \
+             {terms}, the K of an instruction of `arith: {arith}`"
         );
         return SpecError::at_value(&["promote", "arith"], message);
     }

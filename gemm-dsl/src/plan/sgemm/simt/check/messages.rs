@@ -1,14 +1,15 @@
 //! Error messages for GEMMs that multiply staged tiles on CUDA cores.
 
 use crate::error::SpecError;
+use crate::plan::sgemm::check::messages::remainders;
 use crate::spec::{Fragment, Order, Rect, Tile};
 
 pub(crate) fn fragment_of_one(fragment: Fragment) -> SpecError {
     SpecError::at_key(
         &["fragment", "thread"],
         format!(
-            "`fragment: {fragment}` has no effect: a thread owns one element; give it more, such \
-             as `thread: 4x4`, or leave it out"
+            "`fragment: {fragment}` has no effect: a thread computes one element; use a larger \
+             `thread` such as `thread: 4x4`, or leave `fragment` out"
         ),
     )
 }
@@ -46,8 +47,8 @@ pub(crate) fn swizzle_of_row(k: u32) -> SpecError {
     SpecError::at_value(
         &["tile", "swizzle"],
         format!(
-            "`swizzle` permutes vectors of four within a row and needs a power of two of them, at \
-             least 2, but a row has K = {k} elements; use K = {next}"
+            "`swizzle` permutes the vectors of four of a row, and their number K / 4 must be a \
+             power of two, at least 2, but K = {k}; use K = {next}"
         ),
     )
 }
@@ -57,8 +58,8 @@ pub(crate) fn order_of_one_line(order: Order, thread: Rect) -> SpecError {
         &["order", "thread"],
         format!(
             "`order: {order}` has no effect: the elements of `thread: {thread}` form one row or \
-             column, which every order visits in the same way; use more rows and columns, or \
-             leave it out"
+             column, which every order visits in the same way; use a `thread` with more rows and \
+             columns, or leave `order` out"
         ),
     )
 }
@@ -67,7 +68,7 @@ pub(crate) fn spread_without_stages() -> SpecError {
     SpecError::at_key(
         &["spread", "stages"],
         "`spread` has no effect: it spreads the asynchronous copies of `stages`; add `stages: 3`, \
-         or leave it out"
+         or leave `spread` out"
             .into(),
     )
 }
@@ -114,8 +115,8 @@ pub(crate) fn warp_lanes(warp: Rect, thread: Rect, better: Option<(u64, u64)>) -
     let lanes = u64::from(m) * u64::from(n);
     let remedy = match better {
         Some((m, n)) => format!("make the warp tile 32 thread tiles, such as `warp: {m}x{n}`"),
-        None => "no 32 such thread tiles make up a divisor of the block tile; leave the warp tile \
-                 out, or change `thread`"
+        None => "no arrangement of 32 such thread tiles divides the block tile; leave `warp` out, \
+                 or change `thread`"
             .to_owned(),
     };
     SpecError::at_value(
@@ -132,13 +133,9 @@ pub(crate) fn split_thread(thread: Rect) -> SpecError {
     SpecError::at_value(
         &["fragment", "thread"],
         format!(
-            "`fragment: split` gives a thread vectors of four on both axes, and `thread: \
-             {thread}` leaves {} mod 4 = {} and {} mod 4 = {}; use multiples of 4 such as \
-             `thread: 8x8`, or another `fragment`",
-            thread.m,
-            thread.m % 4,
-            thread.n,
-            thread.n % 4,
+            "`fragment: split` divides the rows and columns of `thread: {thread}` into vectors of \
+             four: {}; use multiples of 4 such as `thread: 8x8`, or another `fragment`",
+            remainders([("rows", thread.m, 4), ("columns", thread.n, 4)]),
         ),
     )
 }
@@ -182,7 +179,7 @@ pub(crate) fn unroll_with_stages() -> SpecError {
     SpecError::at_key(
         &["unroll", "stages"],
         "`unroll` has no effect: `stages` unrolls the k steps of a tile, which alternate between \
-         two fragments; leave it out"
+         two fragments; leave `unroll` out"
             .to_owned(),
     )
 }
@@ -196,16 +193,4 @@ pub(crate) fn partials_of_tile(partials: u32, k: u32) -> SpecError {
             k % partials.max(1),
         ),
     )
-}
-
-/// Lists the divisions that leave a remainder, for example `30 rows mod 4 = 2`.
-fn remainders(axes: [(&str, u32, u32); 2]) -> String {
-    let parts: Vec<String> = axes
-        .into_iter()
-        .filter_map(|(axis, whole, part)| {
-            let rest = whole.checked_rem(part)?;
-            (rest != 0).then(|| format!("{whole} {axis} mod {part} = {rest}"))
-        })
-        .collect();
-    parts.join(", ")
 }

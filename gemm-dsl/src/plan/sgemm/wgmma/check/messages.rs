@@ -3,11 +3,12 @@
 use crate::error::SpecError;
 use crate::plan::WgmmaPlan;
 use crate::spec::{Arith, Rect, Tile};
+use crate::target::arch::{LARGEST, THREAD_REGISTERS};
 
 pub(crate) fn beside_wgmma(key: &'static str, because: &str) -> SpecError {
     SpecError::at_key(
         &[key, "mma"],
-        format!("`{key}` has no effect: {because}, under `mma: wgmma`; leave it out"),
+        format!("`{key}` has no effect under `mma: wgmma`: {because}; leave `{key}` out"),
     )
 }
 
@@ -15,37 +16,42 @@ pub(crate) fn stages_without_boxes() -> SpecError {
     SpecError::at_key(
         &["stages", "copy"],
         "`stages` has no effect: all threads copy a tile, and then all multiply it; add `copy: \
-         tma`, or leave it out"
+         tma`, or leave `stages` out"
             .into(),
     )
 }
 
 pub(crate) fn rows_of_tile(tile: Tile, of: u32, most: u32) -> SpecError {
-    let better = tile.m.min(most).next_multiple_of(of);
-    SpecError::at_value(
-        &["tile", "mma"],
+    let m = tile.m;
+    let message = if m > most {
+        format!("`tile: {tile}`: M = {m} is above {most}, the largest TMA box; use M = {most}")
+    } else {
         format!(
-            "`tile: {tile}` has {} rows, and each warpgroup computes {of}: {} mod {of} = {}, and \
-             at most {most} are copied at once; use M = {better}",
-            tile.m,
-            tile.m,
-            tile.m % of,
-        ),
-    )
+            "`tile: {tile}` has M = {m}, and a warpgroup computes {of} rows: {m} mod {of} = {}; \
+             use M = {}",
+            m % of,
+            m.next_multiple_of(of),
+        )
+    };
+    SpecError::at_value(&["tile", "mma"], message)
 }
 
 pub(crate) fn columns_of_tile(tile: Tile, most: u32) -> SpecError {
-    let better = tile.n.min(most).next_multiple_of(8);
-    SpecError::at_value(
-        &["tile", "mma"],
+    let n = tile.n;
+    let message = if n > most {
         format!(
-            "`tile: {tile}` has {} columns, and `mma: wgmma` computes a multiple of 8, at most \
-             {most}: {} mod 8 = {}; use N = {better}",
-            tile.n,
-            tile.n,
-            tile.n % 8,
-        ),
-    )
+            "`tile: {tile}`: N = {n} is above {most}, the most columns of one `wgmma` \
+             instruction; use N = {most}"
+        )
+    } else {
+        format!(
+            "`tile: {tile}` has N = {n}, and a `wgmma` instruction computes a multiple of 8 \
+             columns: {n} mod 8 = {}; use N = {}",
+            n % 8,
+            n.next_multiple_of(8),
+        )
+    };
+    SpecError::at_value(&["tile", "mma"], message)
 }
 
 /// `better` is a valid warp tile.
@@ -53,9 +59,10 @@ pub(crate) fn warp_of_warpgroup(warp: Rect, better: Rect) -> SpecError {
     SpecError::at_value(
         &["warp", "tile", "mma"],
         format!(
-            "`warp: {warp}`: under `mma: wgmma` a warp has {} rows of C and a multiple of 8 \
-             columns that divides the columns of the tile; use `warp: {better}`, or leave it out",
-            better.m,
+            "`warp: {warp}`: under `mma: wgmma`, a warp tile has {} rows, and its columns are a \
+             multiple of 8 that divides the tile's N = {}; use `warp: {better}`, or leave `warp` \
+             out",
+            better.m, better.n,
         ),
     )
 }
@@ -66,22 +73,32 @@ pub(crate) fn row_of_tile(arith: Arith, tile: Tile, rows: &[u32]) -> SpecError {
     SpecError::at_value(
         &["tile", "arith", "mma"],
         format!(
-            "`tile: {tile}` has K = {}, and `mma: wgmma` reads rows of 32, 64 or 128 bytes, which \
-             are {} elements of `arith: {arith}`; use one of these",
+            "`tile: {tile}` has K = {}, and `mma: wgmma` reads rows of 32, 64 or 128 bytes, with \
+             {} elements of `arith: {arith}`; use one of these numbers as K",
             tile.k,
             rows.join(", "),
         ),
     )
 }
 
-pub(crate) fn parts_of_cluster(blocks: u32, tile: Tile, most: u32) -> SpecError {
+pub(crate) fn blocks_of_cluster(blocks: u32, most: u32) -> SpecError {
+    SpecError::at_value(
+        &["cluster", "tile"],
+        format!("`cluster: {blocks}`: a cluster has at most {most} blocks; use 2 to {most}"),
+    )
+}
+
+pub(crate) fn parts_of_cluster(blocks: u32, tile: Tile) -> SpecError {
+    let of_all = 8 * blocks;
     SpecError::at_value(
         &["cluster", "tile"],
         format!(
-            "`cluster: {blocks}`: each of its blocks, at most {most}, loads a part of the {} \
-             columns of `tile: {tile}`, a multiple of 8; use 2 to {most} blocks, and an N that is \
-             a multiple of 8 for each",
+            "`cluster: {blocks}`: each of the {blocks} blocks loads an equal part of the {} \
+             columns of `tile: {tile}`, and the part must be a multiple of 8: {} mod (8 · \
+             {blocks}) = {}; use a multiple of {of_all} as N, or another `cluster`",
             tile.n,
+            tile.n,
+            tile.n % of_all,
         ),
     )
 }
@@ -89,8 +106,8 @@ pub(crate) fn parts_of_cluster(blocks: u32, tile: Tile, most: u32) -> SpecError 
 pub(crate) fn ranges_of_cluster() -> SpecError {
     SpecError::at_key(
         &["cluster", "split_k"],
-        "`cluster` and `split_k` contradict each other: split-K partitions of \
-         clusters are not supported; leave one of them out"
+        "`cluster` and `split_k` cannot be combined: clusters do not support split-K; leave one \
+         of them out"
             .into(),
     )
 }
@@ -99,11 +116,11 @@ pub(crate) fn threads(tile: Tile, plan: &WgmmaPlan) -> SpecError {
     SpecError::at_value(
         &["warp", "tile", "producer"],
         format!(
-            "`tile: {tile}` in warpgroup tiles of 64x{} is {} threads{}, and a block has at most \
-             1024; use a wider `warp`",
+            "`tile: {tile}` in warpgroup tiles of 64x{} needs {} threads{}, and a block has at \
+             most 1024; use a wider `warp`",
             plan.columns(),
             plan.threads(),
-            if plan.producer() { " with those of `producer`" } else { "" },
+            if plan.producer() { ", 128 of them for `producer`" } else { "" },
         ),
     )
 }
@@ -118,8 +135,20 @@ pub(crate) fn registers(plan: &WgmmaPlan, available: u32, blocks: u32) -> SpecEr
     };
     let needed = plan.registers_of_thread();
     let beside = needed - sums - fresh.max(operands);
-    let guilty = if blocks > 1 { "blocks_per_sm" } else { "tile" };
-    let remedy = if blocks > 1 { "use fewer blocks" } else { "use a smaller N" };
+    let (guilty, remedy) = match blocks > 1 {
+        true => ("blocks_per_sm", "use a smaller `blocks_per_sm`"),
+        false => ("tile", "use a `tile` with fewer columns, or a narrower `warp` if given"),
+    };
+    let limit = match plan.registers() {
+        Some(_) => format!("`setmaxnreg` gives a consumer thread {available}"),
+        None if available == THREAD_REGISTERS => format!("a thread has at most {available}"),
+        None => format!(
+            "{} registers shared by {} threads · {blocks} {} leave a thread {available}",
+            LARGEST.registers,
+            plan.threads(),
+            if blocks == 1 { "block" } else { "blocks" },
+        ),
+    };
     let keys = [guilty, "tile", "warp", "arith", "promote", "producer"];
     let keys: Vec<&'static str> = keys
         .iter()
@@ -131,11 +160,8 @@ pub(crate) fn registers(plan: &WgmmaPlan, available: u32, blocks: u32) -> SpecEr
         &keys,
         format!(
             "a thread needs 64 · {} / 128 = {sums} registers for its accumulators{more} + \
-             {beside} others = {needed}, and {} threads · {blocks} {} leave it {available}; \
-             {remedy}",
+             {beside} others = {needed}, and {limit}; {remedy}",
             plan.columns(),
-            plan.threads(),
-            if blocks == 1 { "block" } else { "blocks" },
         ),
     )
 }

@@ -10,7 +10,7 @@ use gemm_oracle::random::Random;
 const MOST_INPUTS: usize = 4;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Lying {
+pub struct Placement {
     /// Elements between a 16-byte aligned address and the array. Array `n` has `n · shift` more.
     pub offset: usize,
     /// Increase of the offset from one array to the next.
@@ -20,8 +20,8 @@ pub struct Lying {
     pub padding: [[usize; 2]; MOST_INPUTS],
 }
 
-impl Lying {
-    pub const PACKED: Lying = Lying::padded([0, 0]);
+impl Placement {
+    pub const PACKED: Placement = Placement::padded([0, 0]);
 
     /// Aligned placement with the same padding in each input.
     pub const fn padded(padding: [usize; 2]) -> Self {
@@ -131,10 +131,10 @@ pub struct Images {
 }
 
 impl Images {
-    pub(super) fn new(case: &Case, lying: &Lying) -> Self {
+    pub(super) fn new(case: &Case, placement: &Placement) -> Self {
         let (spec, shape) = (&case.spec, &case.shape);
-        let start = |nth: usize| lying.offset + nth * lying.shift;
-        let padding = |nth: usize| if spec.pitched { &lying.padding[nth][..] } else { &[] };
+        let start = |nth: usize| placement.offset + nth * placement.shift;
+        let padding = |nth: usize| if spec.pitched { &placement.padding[nth][..] } else { &[] };
         let extents = shape.elements(spec.over);
         let inputs = case.inputs.iter().enumerate();
         let mut inputs: Vec<Image> = inputs

@@ -1,0 +1,78 @@
+//! Sentence on the launch of a kernel: its grid, its block and its dynamic shared memory.
+
+use super::expr::text;
+use crate::ir::{Arith, BinaryOp, Cmp, Elem, Expr, Kernel, VerifiedKernel};
+
+/// Maximum length of the number of blocks, in characters. A longer one is not printed.
+const LONGEST: usize = 60;
+
+/// Returns the sentence; `None` if the number of blocks has no short form.
+pub(super) fn sentence(k: &VerifiedKernel) -> Option<String> {
+    let geometry = &k.geometry;
+    let one = Expr::U64(1);
+    let [x, y, z] = &geometry.grid;
+    if *z != one {
+        return None;
+    }
+    let blocks = match *y == one {
+        true => format!("{} blocks", count(k, x)?),
+        false => format!("grid of ({}, {}) blocks", count(k, x)?, count(k, y)?),
+    };
+    if blocks.len() > LONGEST {
+        return None;
+    }
+    let blocks = if blocks == "1 blocks" { "1 block".to_owned() } else { blocks };
+    let threads = match (&k.launch_bounds, geometry.block) {
+        (_, (x, y)) if y > 1 => format!("({x}, {y}) threads"),
+        (Some(named), _) => format!("{} threads", text(k, named)),
+        (None, (x, _)) => format!("{x} threads"),
+    };
+    let shared = match k.contract().dynamic_shared_bytes() {
+        0 => String::new(),
+        bytes => format!(", with {bytes} bytes of dynamic shared memory"),
+    };
+    let resident = match geometry.blocks_per_sm {
+        None => String::new(),
+        Some(1) => "; at least 1 block resident per SM".to_owned(),
+        Some(blocks) => format!("; at least {blocks} blocks resident per SM"),
+    };
+    Some(format!("Launch: {blocks} of {threads}{shared}{resident}."))
+}
+
+/// Prints a number of blocks as a formula; `None` if it has no short form.
+fn count(k: &Kernel, e: &Expr) -> Option<String> {
+    let simple = |e: &Expr| {
+        let text = count(k, e)?;
+        Some(if text.contains(" * ") { format!("({text})") } else { text })
+    };
+    Some(match e {
+        Expr::I32(n) => n.to_string(),
+        Expr::U64(n) => n.to_string(),
+        Expr::Param(scalar) => k.params[scalar.param].name.clone(),
+        Expr::Const(_) => text(k, e),
+        Expr::Cast(Elem::U64, e) => count(k, e)?,
+        Expr::Binary(BinaryOp::Arith(Arith::Mul), a, b) => {
+            format!("{} * {}", count(k, a)?, count(k, b)?)
+        }
+        Expr::Binary(BinaryOp::Arith(Arith::Div), _, by) => {
+            format!("ceil({} / {})", simple(rounded_up(e)?)?, simple(by)?)
+        }
+        Expr::Select(cond, yes, no) => match &**cond {
+            Expr::Binary(BinaryOp::Cmp(cmp @ (Cmp::Lt | Cmp::Gt)), a, b) if (a, b) == (yes, no) => {
+                let name = if *cmp == Cmp::Lt { "min" } else { "max" };
+                format!("{name}({}, {})", count(k, a)?, count(k, b)?)
+            }
+            _ => return None,
+        },
+        _ => return None,
+    })
+}
+
+/// Returns the dividend of a quotient that is rounded up, as [`Expr::div_ceil`] builds it.
+fn rounded_up(e: &Expr) -> Option<&Expr> {
+    let Expr::Binary(_, dividend, by) = e else { return None };
+    let Expr::Binary(BinaryOp::Arith(Arith::Sub), sum, _) = &**dividend else { return None };
+    let Expr::Binary(BinaryOp::Arith(Arith::Add), number, _) = &**sum else { return None };
+    let expected = (**number).clone().div_ceil((**by).clone());
+    (*e == expected).then_some(&**number)
+}
