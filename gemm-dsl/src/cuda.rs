@@ -7,7 +7,6 @@ mod expr;
 mod helper;
 mod launch;
 mod prelude;
-mod section;
 mod stmt;
 #[cfg(test)]
 mod tests;
@@ -16,11 +15,11 @@ mod unsigned;
 mod wrap;
 
 use crate::ir::{Kernel, Stmt, VerifiedKernel};
-use section::SectionFunctions;
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::ops::Range;
 use std::ptr;
+use stmt::section::SectionFunctions;
 
 /// CUDA source of a kernel, with the line range of each statement.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -32,11 +32,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Maximum size of a page in bytes, plain and compressed by gzip.
 const MOST: usize = 300_000;
-const MOST_PACKED: usize = 45_056;
+const MOST_PACKED: usize = 43_008;
 
 /// GEMM stages in the tested book. They cover each way to copy, multiply and share work, and
 /// include all stages that a test names. All reductions are also in the tested book.
-const PRODUCTS: [u32; 16] = [2, 6, 9, 16, 19, 22, 25, 28, 29, 31, 32, 34, 36, 39, 41, 43];
+const PRODUCTS: [u32; 12] = [2, 9, 16, 22, 28, 29, 31, 32, 34, 36, 39, 41];
 
 /// True if a stage is in the tested book. `GEMM_EVERY_PAGE` includes all stages.
 fn is_tested(ladder: &str, stage: u32) -> bool {

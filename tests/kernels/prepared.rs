@@ -23,14 +23,16 @@ fn given_splits_give_the_same_bits() {
     let device = Device::simulator();
     let mut random = Random::new(17);
     let (mut whole, mut lost) = (0, 0);
-    for arith in Arith::ALL.iter().filter(|arith| **arith != Arith::F32) {
-        for layout in GemmLayout::ALL {
+    for (nth, arith) in Arith::ALL.iter().filter(|arith| **arith != Arith::F32).enumerate() {
+        for (turn, layout) in GemmLayout::ALL.iter().enumerate() {
             let rest = [
                 "",
                 "float4, copy: tma, stages: 2, producer, persistent",
                 "copy: tma, split_k: 2, epilogue: |acc| acc * 2.0",
             ];
-            for (rest, pitched) in rest.into_iter().zip([false, true, false]) {
+            let is_tested = |rest: usize| gemm_cases::is_in_turn(rest, 3, nth + turn);
+            let rest = rest.into_iter().zip([false, true, false]).enumerate();
+            for (_, (rest, pitched)) in rest.filter(|(rest, _)| is_tested(*rest)) {
                 let of =
                     format!("tile: 64x16x{}, arith: {arith}, mma: wgmma, {rest}", terms(*arith));
                 let spec = spec(&of).layout(*layout).pitched(pitched);
@@ -72,7 +74,7 @@ fn given_splits_give_the_same_bits() {
             }
         }
     }
-    assert!(whole > 40 && lost > 5, "{whole} {lost}");
+    assert!(whole > 12 && lost > 1, "{whole} {lost}");
 }
 
 /// Values that the split cannot represent are found when an operand is prepared.

@@ -1,9 +1,11 @@
 //! Prints IR statements as CUDA C++ statements.
 
+pub(super) mod section;
+
 use super::expr::{self, element, indexed, operand, text};
 use super::helper::{self, sync};
 use super::types::{self, element_type};
-use super::{Printer, WIDTH, asynchronous, atomic, section};
+use super::{Printer, WIDTH, asynchronous, atomic};
 use crate::ir::{
     Access, Buffer, BufferId, BufferLayout, Change, Expr, Kernel, LoadMatrix, Loop, Mma,
     PointerRef, Stmt, Ty, Unroll, Var, VerifiedKernel,

@@ -1,4 +1,4 @@
-//! Error messages for invalid kernel names.
+//! Error messages for invalid kernel names, and parts of messages.
 
 use crate::error::{SpecError, clip};
 
@@ -27,4 +27,16 @@ pub(crate) fn too_long(name: &str, most: usize) -> SpecError {
         &["name"],
         format!("`name: {name}` has {length} characters; use at most {most}"),
     )
+}
+
+/// Lists the divisions that leave a remainder, for example `30 rows mod 4 = 2`.
+pub(crate) fn remainders(axes: [(&str, u32, u32); 2]) -> String {
+    let parts: Vec<String> = axes
+        .into_iter()
+        .filter_map(|(axis, whole, part)| {
+            let rest = whole.checked_rem(part)?;
+            (rest != 0).then(|| format!("{whole} {axis} mod {part} = {rest}"))
+        })
+        .collect();
+    parts.join(", ")
 }

@@ -27,6 +27,15 @@ pub fn is_thinned() -> bool {
     factor() < 1.0
 }
 
+/// Returns true if a test of all combinations should test this one of `of`. A thinned run tests one
+/// in each turn.
+///
+/// # Panics
+/// If `GEMM_CASES` is not a positive number.
+pub fn is_in_turn(nth: usize, of: usize, turn: usize) -> bool {
+    !is_thinned() || nth % of == turn % of
+}
+
 fn factor() -> f64 {
     env::var("GEMM_CASES").map_or(FACTOR, |text| match text.parse() {
         Ok(factor) if factor > 0.0 => factor,

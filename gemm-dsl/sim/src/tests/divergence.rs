@@ -144,7 +144,7 @@ fn loaded(below: i32, count: u8, stride: i32, left_out: Option<i32>) -> Bench {
     let mut b = bench(32, 1, [64, 64]);
     let rows = 32 * stride;
     let dims = [rows.into(), 4.into()];
-    let shared = b.k.shared("shared", Elem::U32, dims, BufferLayout::row_major(2), "");
+    let shared = b.k.shared("tile", Elem::U32, dims, BufferLayout::row_major(2), "");
     let row = |row: Expr| Access::new(shared, [row, 0.into()]).vector();
     let own = tid() * stride;
     let written = left_out.map_or(Expr::I32(1).equals(1), |row| tid().equals(row).negated());

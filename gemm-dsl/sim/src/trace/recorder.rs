@@ -57,7 +57,11 @@ struct BlockTrace {
     number: u32,
     trace: Trace,
     patterns: HashMap<Pattern, u32>,
+    /// Latest pattern of each statement. The next one of a statement is mostly the same.
+    latest: HashMap<u32, u32>,
     rounds: HashMap<Vec<(usize, i64)>, u32>,
+    /// Number of the recorder's loop iteration, once it is known.
+    round: Option<u32>,
 }
 
 impl<'l> Recorder<'l> {
@@ -100,7 +104,9 @@ impl<'l> Recorder<'l> {
                 number,
                 trace: Trace { block, rounds: vec![Vec::new()], ..Trace::default() },
                 patterns: HashMap::new(),
+                latest: HashMap::new(),
                 rounds: HashMap::from([(Vec::new(), 0)]),
+                round: None,
             });
         }
         self.executed = vec![[0; 2]; self.pages.len() * self.warps as usize];
@@ -127,6 +133,7 @@ impl<'l> Recorder<'l> {
         self.before = self.executed[warp as usize];
         self.rounds.clear();
         self.rounds.extend(rounds);
+        self.pages.iter_mut().flatten().for_each(|page| page.round = None);
     }
 
     /// Counts a site that the warp executes.
@@ -173,13 +180,10 @@ impl<'l> Recorder<'l> {
         let (buffer, bytes) = (request.buffer, request.bytes());
         let kind = Kind::from(request.kind);
         let pattern = Pattern { buffer, kind, lanes, bytes, skew, cost };
+        let stmt = self.stmt;
         self.note(request.warp, |page| {
-            let next = page.patterns.len() as u32;
-            let number = *page.patterns.entry(pattern).or_insert_with_key(|pattern| {
-                page.trace.patterns.push(pattern.clone());
-                next
-            });
-            EventKind::Access { pattern: number, first: start, words: Vec::new() }
+            let pattern = page.pattern(stmt, pattern);
+            EventKind::Access { pattern, first: start, words: Vec::new() }
         });
     }
 
@@ -219,12 +223,29 @@ impl<'l> Recorder<'l> {
 impl BlockTrace {
     /// Returns the number of a loop iteration, which is added if it is new.
     fn number_of(&mut self, rounds: &Vec<(usize, i64)>) -> u32 {
-        if let Some(known) = self.rounds.get(rounds) {
-            return *known;
+        if let Some(known) = self.round.or_else(|| self.rounds.get(rounds).copied()) {
+            self.round = Some(known);
+            return known;
         }
         self.trace.rounds.push(rounds.clone());
         let number = self.rounds.len() as u32;
         self.rounds.insert(rounds.clone(), number);
+        self.round = Some(number);
+        number
+    }
+
+    /// Returns the number of a statement's pattern, which is added if it is new.
+    fn pattern(&mut self, stmt: u32, pattern: Pattern) -> u32 {
+        let latest = self.latest.get(&stmt).copied();
+        if let Some(number) = latest.filter(|n| self.trace.patterns[*n as usize] == pattern) {
+            return number;
+        }
+        let next = self.patterns.len() as u32;
+        let number = *self.patterns.entry(pattern).or_insert_with_key(|pattern| {
+            self.trace.patterns.push(pattern.clone());
+            next
+        });
+        self.latest.insert(stmt, number);
         number
     }
 }

@@ -1,6 +1,6 @@
 //! Binding of a program: extents and numbers by name, arrays by operand.
 
-use super::{LaunchProgram, Operand};
+use super::{Launch, LaunchProgram, Operand, Step};
 use crate::ir::contract::ArrayAxis;
 use crate::ir::{Extent, HostError, HostExpr};
 use smallvec::SmallVec;
@@ -110,6 +110,9 @@ pub struct PackedLayout {
     pub len: u64,
 }
 
+/// Launches of a run, without an allocation for up to four.
+pub(super) type Launches<'p> = SmallVec<[&'p Launch<HostExpr>; 4]>;
+
 impl LaunchProgram {
     /// Binds the extents of a problem and the bits of its numbers by name, and computes the
     /// program's values.
@@ -155,6 +158,33 @@ impl LaunchProgram {
             inputs: bound.by_ref().take(self.inputs.len()).collect::<Result<_, _>>()?,
             outputs: bound.collect::<Result<_, _>>()?,
         })
+    }
+
+    /// Returns the launches for a problem, in order.
+    ///
+    /// # Errors
+    /// Returns [`HostError::Overflow`] or [`HostError::Negative`] if a condition cannot be
+    /// evaluated for these values.
+    pub fn launches(&self, values: &ProgramValues) -> Result<Launches<'_>, HostError> {
+        fn follow<'p>(
+            steps: &'p [Step<HostExpr>],
+            values: &ProgramValues,
+            launches: &mut Launches<'p>,
+        ) -> Result<(), HostError> {
+            for step in steps {
+                match step {
+                    Step::Launch(launch) => launches.push(launch),
+                    Step::If { cond, then, otherwise } => {
+                        let holds = values.eval(cond)? != 0;
+                        follow(if holds { then } else { otherwise }, values, launches)?;
+                    }
+                }
+            }
+            Ok(())
+        }
+        let mut launches = Launches::new();
+        follow(&self.steps, values, &mut launches)?;
+        Ok(launches)
     }
 }
 

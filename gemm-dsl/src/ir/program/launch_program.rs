@@ -1,9 +1,8 @@
 //! The form of a program that back ends execute.
 
-use super::{Argument, Array, Launch, Program, ProgramValues, Step, Temp};
+use super::{Argument, Array, Launch, Program, Step, Temp};
 use crate::ir::contract::Contract;
-use crate::ir::{Expr, Extent, HostError, HostExpr, List};
-use smallvec::SmallVec;
+use crate::ir::{Expr, Extent, HostExpr, List};
 
 /// Launches of a program, the memory between them, and the contracts of its kernels: all that a
 /// launch needs except machine code.
@@ -28,9 +27,6 @@ pub struct LaunchProgram {
     pub contracts: List<Contract>,
     pub steps: List<Step<HostExpr>>,
 }
-
-/// Launches of a run, without an allocation for up to four.
-pub(super) type Launches<'p> = SmallVec<[&'p Launch<HostExpr>; 4]>;
 
 impl LaunchProgram {
     /// Program of a faulty macro call, which is never launched.
@@ -59,33 +55,6 @@ impl LaunchProgram {
             contracts: contracts.collect(),
             steps: all(&program.steps, step)?,
         })
-    }
-
-    /// Returns the launches for a problem, in order.
-    ///
-    /// # Errors
-    /// Returns [`HostError::Overflow`] or [`HostError::Negative`] if a condition cannot be
-    /// evaluated for these values.
-    pub fn launches(&self, values: &ProgramValues) -> Result<Launches<'_>, HostError> {
-        fn follow<'p>(
-            steps: &'p [Step<HostExpr>],
-            values: &ProgramValues,
-            launches: &mut Launches<'p>,
-        ) -> Result<(), HostError> {
-            for step in steps {
-                match step {
-                    Step::Launch(launch) => launches.push(launch),
-                    Step::If { cond, then, otherwise } => {
-                        let holds = values.eval(cond)? != 0;
-                        follow(if holds { then } else { otherwise }, values, launches)?;
-                    }
-                }
-            }
-            Ok(())
-        }
-        let mut launches = Launches::new();
-        follow(&self.steps, values, &mut launches)?;
-        Ok(launches)
     }
 
     /// Returns the launches on all paths, in step order.

@@ -323,7 +323,7 @@ fn matrices_that_are_stored_otherwise_are_told() {
         "A, whose transpose is stored (`layout`), is 16x5, but that of a GEMM of 5x6x5 is 5x5";
     assert!(error.contains(need), "{error}");
     let error = product(NT, None, a.clone(), b.clone(), true);
-    assert!(error.contains("B, whose transpose is stored (`layout`), its columns"), "{error}");
+    assert!(error.contains("B, whose transpose is stored (`layout`), as many columns"), "{error}");
     for by_terms in [false, true] {
         let error = product(NT, Some(spec::GemmLayout::Tn), a.clone(), b.t(), by_terms);
         assert!(error.contains("stored as `tn`") && error.contains("stored as `nt`"), "{error}");

@@ -64,15 +64,3 @@ pub(crate) fn partials_of_unroll(partials: u32, unroll: u32) -> SpecError {
         ),
     )
 }
-
-/// Lists the divisions that leave a remainder, for example `30 rows mod 4 = 2`.
-pub(crate) fn remainders(axes: [(&str, u32, u32); 2]) -> String {
-    let parts: Vec<String> = axes
-        .into_iter()
-        .filter_map(|(axis, whole, part)| {
-            let rest = whole.checked_rem(part)?;
-            (rest != 0).then(|| format!("{whole} {axis} mod {part} = {rest}"))
-        })
-        .collect();
-    parts.join(", ")
-}

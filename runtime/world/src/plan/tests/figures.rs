@@ -216,10 +216,10 @@ fn what_was_tried_prints() {
         "8192x8192x8192 on 4 ranks of H200, copy engines, with at most 200.0 MB beside the shards \
          of a rank",
         "  way              bytes in      memory   predicted  efficiency",
-        "  sequential       201.3 MB    268.4 MB     6.94 ms      76.9 %  more memory than there \
-         is",
-        "  gather in 1      201.3 MB    268.4 MB     5.61 ms      95.2 %  more memory than there \
-         is",
+        "  sequential       201.3 MB    268.4 MB     6.94 ms      76.9 %  exceeds the memory \
+         limit",
+        "  gather in 1      201.3 MB    268.4 MB     5.61 ms      95.2 %  exceeds the memory \
+         limit",
     ];
     assert_eq!(lines[..4], expected);
     let last = "* rotate           201.3 MB    134.2 MB     5.59 ms      95.5 %";

@@ -1,7 +1,7 @@
 //! Error messages for GEMMs on tensor cores.
 
 use crate::error::SpecError;
-use crate::plan::sgemm::check::messages::remainders;
+use crate::plan::messages::remainders;
 use crate::spec::{Arith, Rect, SgemmSpec, Tile};
 
 pub(crate) fn beside_tensor_cores(key: &'static str, arith: Arith, because: &str) -> SpecError {

@@ -1,7 +1,7 @@
 //! Error messages for GEMMs that multiply staged tiles on CUDA cores.
 
 use crate::error::SpecError;
-use crate::plan::sgemm::check::messages::remainders;
+use crate::plan::messages::remainders;
 use crate::spec::{Fragment, Order, Rect, Tile};
 
 pub(crate) fn fragment_of_one(fragment: Fragment) -> SpecError {

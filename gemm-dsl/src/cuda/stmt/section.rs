@@ -1,9 +1,9 @@
 //! Sections, which the source has as calls of functions. The functions are lambdas that capture the
 //! variables of the kernel by reference.
 
-use super::expr::text;
-use super::types::ty;
-use super::{Printer, stmt};
+use crate::cuda::Printer;
+use crate::cuda::expr::text;
+use crate::cuda::types::ty;
 use crate::ir::{Expr, Kernel, Section, Stmt, Var, VerifiedKernel};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use std::ptr;
 
 /// Functions of a kernel's sections.
 #[derive(Default)]
-pub(super) struct SectionFunctions<'k> {
+pub(in crate::cuda) struct SectionFunctions<'k> {
     names: HashMap<*const Section, String>,
     /// For each statement: the functions that are defined before it, each with its sections.
     before: HashMap<*const Stmt, Vec<Vec<&'k Section>>>,
@@ -158,7 +158,7 @@ fn define(out: &mut Printer<'_>, section: &Section, name: &str) {
     let texts = texts.collect::<Vec<_>>().join(", ");
     out.comments(section.meaning.lines());
     out.noted(params, |out| out.line(format!("const auto {name} = [&]({texts}) {{")));
-    out.indented(|out| stmt::block(out, body));
+    out.indented(|out| super::block(out, body));
     out.line("};");
 }
 
