@@ -17,8 +17,8 @@ pub(crate) use reduce::MAX_BLOCK_ELEMENTS;
 pub use reduce::{AccumulatorPart, BlockFold, Blocks, ReducePlan, Share, Types};
 pub use sgemm::{
     Axis, DirectPlan, Edge, EpiloguePlan, Fill, GROUP, Guards, KernelKind, MmaPlan, NaivePlan,
-    OperandPlan, Pipeline, Pointers, Ragged, ReadPlan, SgemmPlan, TiledPlan, Walk, WarpTile,
-    WgmmaPlan,
+    OperandPlan, Pipeline, Pointers, Ragged, ReadPlan, SgemmPlan, SplitsPlan, TiledPlan, Walk,
+    WarpTile, WgmmaPlan,
 };
 pub(crate) use sgemm::{MAX_EXTENT, MAX_SPLIT, Registers, SharedBytes, WARPGROUP, even_registers};
 

@@ -41,7 +41,8 @@ pub use reduce::{
 };
 pub(crate) use sgemm::Sharing;
 pub use sgemm::{
-    Batch, Bounds, Copies, Fragment, GemmLayout, Instruction, Lanes, Order, SgemmSpec, SplitK,
+    Batch, Bounds, Convert, Copies, Fragment, GemmLayout, Instruction, Lanes, Order, SgemmSpec,
+    SplitK,
 };
 pub use sizes::{Block, Rect, Tile};
 pub use table::{Datum, KeyInfo, KeyKind, UnknownWord};

@@ -5,8 +5,8 @@
 pub mod pinned;
 
 use crate::spec::{
-    Arith, Batch, Block, Copies, Epilogue, Fragment, GemmLayout, Instruction, Lanes, LaunchForm,
-    Op, Order, Over, Rect, ReduceSpec, SgemmSpec, SplitK, Tile, Tree,
+    Arith, Batch, Block, Convert, Copies, Epilogue, Fragment, GemmLayout, Instruction, Lanes,
+    LaunchForm, Op, Order, Over, Rect, ReduceSpec, SgemmSpec, SplitK, Tile, Tree,
 };
 
 /// Step of a ladder: a named technique, and the kernel that shows it.
@@ -241,7 +241,7 @@ fn pipelines(ladder: &mut Ladder<SgemmSpec>) {
     ladder.step(&fastest, 32, "stream_k", |s| one(s).stream_k(true));
 }
 
-/// Stages 33 to 43: tensor cores.
+/// Stages 33 to 45: tensor cores.
 fn tensor_cores(ladder: &mut Ladder<SgemmSpec>) {
     // Reads of K-major fragments are free of bank conflicts if consecutive rows are offset by four
     // banks. Reads of N-major fragments need an offset of eight banks.
@@ -280,6 +280,24 @@ fn tensor_cores(ladder: &mut Ladder<SgemmSpec>) {
     });
     ladder.step(&splits, 42, "wgmma_f16x3", |s| s.stages(3).arith(Arith::F16x3));
     ladder.step(&persistent, 43, "cluster_multicast", |s| s.cluster(2));
+    // `mma.sync` on converted matrices. Tiles of bf16 take half of the shared memory, and converted
+    // values no registers, so two blocks of these tiles are resident.
+    let converted = ladder.step(&loaded, 44, "mma_converted", |s| {
+        s.convert(Convert::Matrix)
+            .tile(Tile::new(128, 128, 32))
+            .ldmatrix(false)
+            .pad_b(0)
+            .stages(3)
+            .raster(8)
+    });
+    // Two blocks are resident, because one keeps all fragments and accumulators in registers.
+    ladder.step(&converted, 45, "mma_converted_bf16x6", |s| {
+        s.arith(Arith::Bf16x6)
+            .tile(Tile::new(128, 64, 32))
+            .warp(Rect::new(64, 32))
+            .stages(2)
+            .blocks_per_sm(2)
+    });
 }
 
 #[cfg(test)]
@@ -302,7 +320,7 @@ mod tests {
     #[test]
     fn the_ladders_are_numbered_in_order() {
         assert!(reduce().iter().map(|stage| stage.index).eq(0..=10));
-        assert!(sgemm().iter().map(|stage| stage.index).eq(1..=43));
+        assert!(sgemm().iter().map(|stage| stage.index).eq(1..=45));
         for stage in sgemm() {
             assert!(stage.base.is_none_or(|base| base < stage.index));
         }
@@ -315,7 +333,7 @@ mod tests {
         assert!(names.iter().all(|name| crate::ir::is_identifier(name)));
         names.sort();
         names.dedup();
-        assert_eq!(names.len(), 54);
+        assert_eq!(names.len(), 56);
     }
 
     #[test]
@@ -380,6 +398,8 @@ mod tests {
             (384, 2 * 2 * 3 * 64 * (128 + 128) + 2 * 8 * 2),
             (384, 2 * 3 * 2 * 64 * (128 + 128) + 32 + 24),
             (384, 2 * 4 * 64 * (128 + 256) + 2 * 8 * 4),
+            (128, 2 * 3 * 32 * (128 + 128)),
+            (128, 2 * 2 * 3 * 32 * (128 + 64)),
         ];
         assert_eq!(geometry, expected);
     }

@@ -81,14 +81,16 @@ proptest! {
     }
 }
 
-/// Tile, pipeline and layout do not affect the bits if the same number of K elements is summed
-/// before each promotion to f32.
+/// Tile, pipeline, layout and the place of conversion do not affect the bits if the same number of
+/// K elements is summed before each promotion to f32.
 fn bits_depend_only_on_promotion() {
     let tiles = [
         "tile: 32x32x32, warp: 16x16",
         "tile: 64x32x64, warp: 32x16, double_buffer, float4, pad_a: 4, layout: nt",
         "tile: 32x64x32, warp: 32x32, stages: 3, float4, pad_b: 8, layout: tn",
         "tile: 48x48x96, warp: 16x24, prefetch, layout: tt, transpose",
+        "tile: 32x48x32, warp: 16x24, stages: 2, swizzle, convert: matrix, layout: tt",
+        "tile: 64x32x96, warp: 32x16, double_buffer, pad_a: 8, pad_b: 16, convert: matrix",
     ];
     for arith in ["bf16", "f16", "tf32", "bf16x6", "bf16x9", "tf32x3"] {
         for promote in ["", ", promote: 16", ", promote: 32"] {

@@ -14,13 +14,15 @@ use gemm_tests::product::{Placement, Problem, accepted};
 use libtest_mimic::{Failed, Trial};
 
 /// Specs of warps, and of warpgroups, with a K tile of 128 bytes as `{k}`. The last ones share K.
-const BY_WARPS: [&str; 6] = [
+const BY_WARPS: [&str; 8] = [
     "tile: 32x32x32, warp: 16x16",
     "tile: 64x32x32, warp: 32x16, stages: 2, promote: 32, scaled",
     "tile: 32x16x16, warp: 16x16, epilogue: |acc, bias[n], c[m, n]| 0.5 * c - acc + bias",
     "tile: 32x16x32, warp: 16x16, double_buffer, slices: 2",
     "tile: 32x32x16, warp: 16x16, split_k: 3, scaled",
     "tile: 32x16x32, warp: 16x16, slices: 2, stream_k, pitched",
+    "tile: 32x32x32, warp: 16x16, stages: 2, convert: matrix, layout: tn, scaled",
+    "tile: 32x16x64, warp: 16x16, slices: 2, split_k: 2, convert: matrix, swizzle",
 ];
 const BY_WARPGROUPS: [&str; 7] = [
     "tile: 64x32x{k}",

@@ -83,7 +83,7 @@ fn both_access_variants_give_the_same_bits() {
                 KernelKind::Naive(_) => [1; 3],
                 KernelKind::Wgmma(t) => [1, 1, t.epilogue().width()],
                 KernelKind::Direct(d) => [d.a().width(), d.b().width(), d.epilogue().width()],
-                KernelKind::Tiled(t) => [t.a().width(), t.b().width(), t.epilogue().width()],
+                KernelKind::Tiled(t) => t.widths(),
             };
             let expected = if widths[moved] == 1 { Variant::Vector } else { Variant::Scalar };
             assert_eq!(name, expected, "{} with {placement:?}", stage.name);

@@ -98,7 +98,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
             "producer",
         ],
     ),
-    ("Tensor cores", &["arith", "mma", "ldmatrix", "promote"]),
+    ("Tensor cores", &["arith", "mma", "convert", "ldmatrix", "promote"]),
     (
         "Sharing of work",
         &[

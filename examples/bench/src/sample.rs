@@ -7,7 +7,7 @@ use crate::products::Products;
 use crate::rows::launch::{Inputs, KernelChoice, ReductionLaunch};
 pub use gemm_draw::shapes::Arrays;
 use gemm_draw::shapes::{self, SimulationLimits};
-use gemm_dsl::plan::{KernelKind, ReducePlan, SgemmPlan};
+use gemm_dsl::plan::{ReducePlan, SgemmPlan};
 use gemm_oracle::product::Size;
 use gemm_runtime::sim::{Counters, SassCounters};
 use gemm_runtime::spec::{Bounds, Over};
@@ -179,7 +179,7 @@ pub fn product(
     if let Some(count) = products.batch {
         shape += &format!(", {count} GEMMs");
     }
-    if let KernelKind::Wgmma(_) = spec.plan()?.kind() {
+    if spec.converts_matrices() {
         shape += &format!(" (the GEMM kernel, of {} launches)", launched.passes());
     }
     Ok(SampleLaunch { shape, launched, flops: 2.0 * work as f64, work })

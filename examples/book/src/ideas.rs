@@ -107,7 +107,7 @@ const REDUCE: [Idea; 11] = [
 ];
 
 /// Introductions of the GEMMs, in the order of the ladder.
-const SGEMM: [Idea; 43] = [
+const SGEMM: [Idea; 45] = [
     idea(
         "naive_uncoalesced",
         "One thread computes each element of C from a row of A and a column of B. The 32 lanes of \
@@ -406,6 +406,20 @@ const SGEMM: [Idea; 43] = [
          of it for both.",
         "How many bytes are requested from L2, and how many arrive?",
         "counters",
+    ),
+    idea(
+        "mma_converted",
+        "A previous launch converts A and B to bf16. Tiles in shared memory hold bf16, and \
+         ldmatrix loads the words of fragments as the instruction takes them.",
+        "How many instructions convert now?",
+        "counters",
+    ),
+    idea(
+        "mma_converted_bf16x6",
+        "FP32 emulation in which no warp splits values: the ring has a tile for each of the three \
+         bf16 numbers of a value.",
+        "Which sums are computed again, and when?",
+        "source",
     ),
 ];
 

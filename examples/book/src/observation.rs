@@ -13,7 +13,7 @@ use gemm_dsl::Plan as _;
 use gemm_dsl::ir::VerifiedProgram;
 use gemm_dsl::parse;
 use gemm_dsl::plan::{Decision as Decided, ReducePlan, SgemmPlan};
-use gemm_dsl::spec::{Batch, Factor, Instruction};
+use gemm_dsl::spec::{Batch, Factor};
 use gemm_oracle::product::Size;
 use gemm_runtime::sim::SassCounters;
 use gemm_runtime::sim::watch::{Arguments, Profile, Trace, VerifiedKernel};
@@ -138,11 +138,11 @@ impl Spec {
         }
     }
 
-    /// Smallest K for a test launch: 0, or one K tile for a `wgmma` kernel, because TMA boxes must
-    /// not be empty.
+    /// Smallest K for a test launch: 0, or one K tile for a kernel that reads converted matrices,
+    /// because K = 0 converts nothing.
     pub(super) fn min_k(&self) -> usize {
         match self {
-            Self::Sgemm(plan) if plan.spec().mma == Instruction::Wgmma => plan.depth() as usize,
+            Self::Sgemm(plan) if plan.splits().is_some() => plan.depth() as usize,
             _ => 0,
         }
     }

@@ -250,9 +250,9 @@ pub(super) fn definitions(k: &Kernel) -> Vec<String> {
         }
         Stmt::Atomic(atomic) => note((HelperFamily::Atomic, 0), atomic::definition(k, atomic)),
         Stmt::LoadMatrix(load) => {
-            let elem = load.to.buffer.elem;
-            let text = load_matrix_definition(load.count, load.transposed, elem);
-            let rank = 4 * load.count + 2 * u8::from(elem == Elem::F32);
+            let [word, row] = [&load.to, &load.from].map(|access| access.buffer.elem);
+            let text = load_matrix_definition(load.count, load.transposed, [word, row]);
+            let rank = 4 * load.count + 2 * u8::from(word == Elem::F32);
             note((HelperFamily::LoadMatrix, rank + u8::from(load.transposed)), text);
         }
         Stmt::Mma(mma) => note((HelperFamily::Mma, mma.format as u8), mma_definition(mma.format)),
@@ -355,7 +355,7 @@ fn copy_definition(k: &Kernel, ty: &str, bytes: u32, guarded: Option<bool>) -> S
     }
 }
 
-fn load_matrix_definition(count: u8, transposed: bool, elem: Elem) -> String {
+fn load_matrix_definition(count: u8, transposed: bool, [word, row]: [Elem; 2]) -> String {
     let name = load_matrix(count, transposed);
     let matrices = match count {
         1 => "an 8x8 matrix".to_owned(),
@@ -364,14 +364,14 @@ fn load_matrix_definition(count: u8, transposed: bool, elem: Elem) -> String {
     let (how, trans) = if transposed { (", transposed", ".trans") } else { ("", "") };
     let from = 8 * count - 1;
     let outputs: Vec<String> = (0..count).map(|i| format!("%{i}")).collect();
-    let ty = element_type(elem);
-    let (register, gets) = match elem {
+    let (register, gets) = match word {
         Elem::F32 => ("f", "a float"),
         _ => ("r", "two halves"),
     };
+    let [word, row] = [word, row].map(element_type);
     let words: Vec<String> = (0..count).map(|i| format!("\"={register}\"(to[{i}])")).collect();
     let (outputs, words) = (outputs.join(", "), words.join(", "));
-    let head = head(&name, &format!("{ty}* to, const {ty}* row"));
+    let head = head(&name, &format!("{word}* to, const {row}* row"));
     format!(
         "\
 // Loads {matrices} halves{how}. Lanes 0 to {from} pass the addresses of 16-byte rows;

@@ -60,9 +60,10 @@ impl Mma {
 
 /// Load of one, two or four matrices of 8x8 16-bit elements from shared memory.
 ///
-/// Each row of a matrix is four adjacent words, [`Ty::U32`] or [`Ty::F32`]. Lane `8 * i + r`
-/// supplies the address of row `r` of matrix `i`. With fewer than four matrices, the addresses from
-/// the remaining lanes are ignored. Each lane receives one word of each matrix.
+/// Each row of a matrix is 16 bytes of adjacent elements: eight of 16 bits, or four of 32 bits.
+/// Lane `8 * i + r` supplies the address of row `r` of matrix `i`. With fewer than four matrices,
+/// the addresses from the remaining lanes are ignored. Each lane receives one word of each matrix:
+/// a [`Ty::U32`], or a [`Ty::F32`] if these are the elements of the rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadMatrix {
     /// Number of matrices: 1, 2 or 4.

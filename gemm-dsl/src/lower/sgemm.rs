@@ -26,6 +26,7 @@ mod mma;
 mod program;
 mod shared;
 mod simt;
+mod splitting;
 #[cfg(test)]
 mod tests;
 mod wgmma;

@@ -17,15 +17,16 @@
 //!   `partials`. Without `mma: wgmma`, `arith` needs a `warp` that is a multiple of 16x8, and must
 //!   not be `f16x3`. The tile's K is a multiple of the instruction's K (8 for `tf32`, else 16)
 //!   times `slices`. `promote` is a multiple of the instruction's K, and divides the part of the
-//!   tile's K that one slice computes. `promote` and `ldmatrix` need tensor cores. `ldmatrix` also
-//!   needs a K-major tile whose rows are aligned to 16 bytes.
+//!   tile's K that one slice computes. `promote`, `ldmatrix` and `convert` need tensor cores.
+//!   `ldmatrix` also needs a K-major tile whose rows are aligned to 16 bytes. `convert: matrix`
+//!   excludes `transpose` and `ldmatrix`, and its padding is a multiple of 16 bytes.
 //! * **Warpgroups.** `mma: wgmma` needs `arith`. The tile's M is a multiple of 64, its N a multiple
 //!   of 8, both at most 256. A row of the tile's K occupies 32, 64 or 128 bytes in the input
 //!   format. A given `warp` has 16 rows and a multiple of 8 columns that divides N. `unroll`,
-//!   `transpose`, `pad_a`, `pad_b`, `swizzle`, `ldmatrix`, `prefetch`, `double_buffer`, `spread`,
-//!   `slices`, `products` and `stream_k` are excluded. `stages` and `producer` need `copy: tma`;
-//!   `persistent` and `cluster` need `producer`. A `cluster` has at most 8 blocks, no split-K, and
-//!   a tile whose N is a multiple of 8 times the number of its blocks.
+//!   `transpose`, `pad_a`, `pad_b`, `swizzle`, `ldmatrix`, `convert`, `prefetch`, `double_buffer`,
+//!   `spread`, `slices`, `products` and `stream_k` are excluded. `stages` and `producer` need
+//!   `copy: tma`; `persistent` and `cluster` need `producer`. A `cluster` has at most 8 blocks, no
+//!   split-K, and a tile whose N is a multiple of 8 times the number of its blocks.
 //! * **Swizzling.** `swizzle` needs a K-major tile without padding, whose K must be a power of two
 //!   and at least 8.
 //! * **Names.** No `epilogue` operand is called `a` or `b`, which are matrices. With `scaled`, none
@@ -78,6 +79,7 @@ mod pipeline;
 mod registers;
 mod shared_memory;
 pub(crate) mod simt;
+mod splits;
 mod wgmma;
 
 pub use direct::{DirectPlan, ReadPlan};
@@ -89,6 +91,7 @@ pub(crate) use registers::{Registers, even_registers};
 pub(crate) use shared_memory::SharedBytes;
 pub use simt::naive::NaivePlan;
 pub use simt::tiled::{TiledPlan, WarpTile};
+pub use splits::SplitsPlan;
 pub(crate) use wgmma::WARPGROUP;
 pub use wgmma::WgmmaPlan;
 
@@ -186,6 +189,15 @@ impl SgemmPlan {
     /// Element types of the matrices and the accumulators.
     pub fn types(&self) -> GemmTypes {
         self.spec.types()
+    }
+
+    /// Splits of A and B that a launch before the GEMM computes, if the kernel reads them.
+    pub fn splits(&self) -> Option<SplitsPlan> {
+        match &self.kind {
+            KernelKind::Naive(_) | KernelKind::Direct(_) => None,
+            KernelKind::Tiled(tiled) => tiled.splits(),
+            KernelKind::Wgmma(wgmma) => Some(wgmma.splits()),
+        }
     }
 
     pub fn threads(&self) -> u32 {
@@ -353,11 +365,11 @@ impl SgemmPlan {
     }
 
     /// Returns the plan of the same computation with guards at the edges and 4-byte accesses to
-    /// global memory, for any shape. `None` if the kernel already has guards, or is not
-    /// [`KernelKind::Tiled`].
+    /// global memory, for any shape. `None` if the kernel already has guards, reads splits, or is
+    /// not [`KernelKind::Tiled`].
     pub fn guarded_variant(&self) -> Option<SgemmPlan> {
         let spec = self.spec.clone().bounds(Bounds::Guarded);
-        let tiled = matches!(self.kind, KernelKind::Tiled(_));
+        let tiled = matches!(self.kind, KernelKind::Tiled(tiled) if tiled.splits().is_none());
         (tiled && !self.guarded()).then(|| self.other(spec, Variant::Guarded))
     }
 

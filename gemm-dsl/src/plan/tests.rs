@@ -5,7 +5,7 @@ mod reductions;
 mod registers;
 mod shared;
 
-use super::{KernelKind, ReducePlan, SgemmPlan};
+use super::{Edge, KernelKind, ReducePlan, SgemmPlan};
 use crate::Plan;
 use crate::ir::Elem::F32;
 use crate::ir::Variant;
@@ -92,12 +92,15 @@ proptest! {
         }
         for operand in [tiled.a(), tiled.b()] {
             let elements = operand.extent() * operand.depth();
-            prop_assert!(operand.staged() * threads >= elements);
+            prop_assert!(operand.accesses() * operand.width() * threads >= elements);
             prop_assert!((operand.accesses() - 1) * operand.width() * threads < elements);
             // A vector never straddles a row.
             prop_assert!(operand.line().is_multiple_of(operand.width()));
             let (_, row) = operand.shared_tile();
             prop_assert!(row.is_multiple_of(operand.store_width()));
+            // Splits are copied without guards.
+            let whole = plan.splits().is_none() || operand.edge() == Edge::Exact;
+            prop_assert!(whole && (plan.splits().is_none() || operand.width() > 1));
             prop_assert!(row.is_multiple_of(operand.fragment_width()));
             prop_assert!(operand.store_width() <= operand.width());
         }
@@ -195,6 +198,28 @@ fn the_system_reserves_shared_memory_for_each_block() {
     let expected = "needs 3 · (77824 + 1024 reserved by CUDA) = 236544 bytes of shared memory, and \
                     an SM has at most 233472 (228 KiB); use 2 or less";
     assert!(text.contains(expected), "{text}");
+}
+
+/// Keys that choose how tiles in `f32` are staged and read have no effect on converted matrices.
+#[test]
+fn converted_matrices_are_staged_in_one_way() {
+    let line = "tile: 64x64x32, warp: 32x32, arith: bf16";
+    let converted = format!("{line}, convert: matrix");
+    assert!(product(&format!("{converted}, float4, swizzle")).is_ok());
+    for (keys, said) in [
+        ("transpose", "`transpose` has no effect: converted matrices are always K-major"),
+        ("ldmatrix", "`ldmatrix` has no effect: tiles of converted matrices are always read by"),
+        ("pad_a: 12", "which are 8 elements: 12 mod 8 = 4; use 16"),
+        ("pad_b: 1", "which are 8 elements: 1 mod 8 = 1; use 8"),
+    ] {
+        let text = message(product(&format!("{converted}, {keys}")));
+        assert!(text.contains(said), "{text}");
+        assert!(product(&format!("{line}, {}", keys.replace("pad_b: 1", "pad_b: 4"))).is_ok());
+    }
+    let text = message(product("tile: 64x64x32, arith: bf16, mma: wgmma, convert: matrix"));
+    let said = "`convert` has no effect under `mma: wgmma`: whole matrices are converted";
+    assert!(text.contains(said), "{text}");
+    assert!(message(product("tile: 64x64x32, convert: matrix")).contains("no tensor core"));
 }
 
 #[test]

@@ -42,7 +42,7 @@ impl SgemmSpec {
     /// Returns the bytes of an element of A or B in the main loop. If elements are split, the bytes
     /// of all splits count.
     pub fn staged_bytes(&self, factor: Factor) -> u32 {
-        match self.arith.format().filter(|_| self.is_wgmma()) {
+        match self.arith.format().filter(|_| self.converts_matrices()) {
             Some(format) => self.arith.splits() * Elem::from_format(format).size(),
             None => self.types().factor(factor).size(),
         }

@@ -3,7 +3,9 @@ mod operands;
 mod words;
 
 pub(crate) use words::Sharing;
-pub use words::{Batch, Bounds, Copies, Fragment, GemmLayout, Instruction, Lanes, Order, SplitK};
+pub use words::{
+    Batch, Bounds, Convert, Copies, Fragment, GemmLayout, Instruction, Lanes, Order, SplitK,
+};
 
 use super::table::{Table, derived_name, given_name, spec};
 use super::{Arith, Block, Epilogue, Rect, Tile};
@@ -106,6 +108,9 @@ spec! {
         /// before the GEMM writes. The copies are K-major, and rounded or split according to
         /// `arith`.
         mma(Instruction): Instruction = Instruction::Sync, "{}", on MATRIX;
+        /// Place where A and B are converted to the format of `arith`, or split. It does not change
+        /// the results. `mma: wgmma` always converts whole matrices.
+        convert(Convert): Convert = Convert::Fragment, "convert_{}", on MATRIX;
         /// Unit that copies the converted A and B to shared memory.
         copy(Copies): Copies = Copies::Threads, "{}", on WARPGROUPS;
         /// Warp specialisation: four producer warps of a block only issue copies, and the other
@@ -265,6 +270,13 @@ impl SgemmSpec {
         }
     }
 
+    /// Returns a lane's elements of C if pairs of lanes exchange the accumulators of `mma.sync`:
+    /// one row of each instruction instead of two, and twice as many columns.
+    pub(crate) fn exchanged_tile(&self) -> Rect {
+        let Rect { m, n } = self.thread_tile();
+        Rect::new(m / 2, n * 2)
+    }
+
     /// Returns the part of the block tile that one warp computes. Under `mma: wgmma`, its default
     /// width is the width of the block tile.
     pub(crate) fn warp_tile(&self) -> Option<Rect> {
@@ -278,6 +290,13 @@ impl SgemmSpec {
     /// Returns true if tensor cores read A and B from shared memory, with the instruction `wgmma`.
     pub fn is_wgmma(&self) -> bool {
         self.arith != Arith::F32 && self.mma == Instruction::Wgmma
+    }
+
+    /// Returns true if a launch before the GEMM converts A and B, or splits them, and the GEMM
+    /// reads the results.
+    pub fn converts_matrices(&self) -> bool {
+        self.arith != Arith::F32
+            && (self.mma == Instruction::Wgmma || self.convert == Convert::Matrix)
     }
 
     /// Returns the distribution of K among blocks according to `split_k` and `stream_k`.

@@ -1,7 +1,7 @@
 //! Counters of the GEMM ladder equal values that are calculated by hand.
 
 use crate::planted_faults::{kernel, launch_product};
-use gemm_dsl::spec::{Arith, Instruction, SgemmSpec, SplitK};
+use gemm_dsl::spec::{Arith, SgemmSpec, SplitK};
 use gemm_dsl::stages::{self, Stage};
 use gemm_oracle::product::Size;
 use gemm_runtime::{Device, Sgemm};
@@ -33,9 +33,9 @@ fn every_stage_multiplies_each_pair_once() {
     };
     for stage in stages::sgemm().iter().filter(alone) {
         let size = if stage.index >= 22 { Size::new(256, 256, 64) } else { SIZE };
-        let counters = match stage.spec.mma {
-            Instruction::Sync => launch_product(&kernel(&stage.spec), size).expect("a launch"),
-            Instruction::Wgmma => behind_splits(&stage.spec, size).expect("a launch"),
+        let counters = match stage.spec.converts_matrices() {
+            false => launch_product(&kernel(&stage.spec), size).expect("a launch"),
+            true => behind_splits(&stage.spec, size).expect("a launch"),
         };
         // Extents that are multiples of the matrix instruction.
         let pairs = (size.m * size.n * size.k) as u64;

@@ -161,7 +161,7 @@ fn tiled() -> impl Strategy<Value = (Kind, SgemmSpec)> {
             if grid.warps.is_some() {
                 spec = spec.warp(Rect::new(tm * grid.m, tn * grid.n));
             }
-            (Kind { others: &["ldmatrix"] }, pipeline.of(spec))
+            (Kind { others: &["ldmatrix", "convert"] }, pipeline.of(spec))
         },
     )
 }
@@ -222,6 +222,7 @@ fn warpgroups() -> impl Strategy<Value = (Kind, SgemmSpec)> {
                 "pad_b",
                 "swizzle",
                 "ldmatrix",
+                "convert",
                 "float4",
                 "prefetch",
                 "double_buffer",

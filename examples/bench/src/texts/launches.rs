@@ -186,7 +186,7 @@ mod tests {
 
     /// Kernels that no case launches: variants for arrays that are not aligned to a vector, GEMMs
     /// with K = 0, and shards, which `gemm-world` launches.
-    const NEVER: [&str; 9] = [
+    const NEVER: [&str; 11] = [
         "reduce/07_grid_stride.scalar",
         "runs/argmax.scalar",
         "runs/argmax.shard",
@@ -196,6 +196,8 @@ mod tests {
         "sgemm/39_warp_specialised.f32",
         "sgemm/40_persistent.f32",
         "sgemm/43_cluster_multicast.f32",
+        "sgemm/44_mma_converted.f32",
+        "sgemm/45_mma_converted_bf16x6.f32",
     ];
 
     fn launched(spec: &PinnedSpec) -> LaunchedKernels {

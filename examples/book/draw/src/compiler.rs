@@ -68,6 +68,8 @@ const SGEMM: &[(&str, &str)] = pinned! { "sgemm":
     "41_wgmma_bf16x6"
     "42_wgmma_f16x3"
     "43_cluster_multicast"
+    "44_mma_converted"
+    "45_mma_converted_bf16x6"
 };
 
 /// Returns the registers of a variant of a stage's kernel on each architecture. The result is empty

@@ -111,11 +111,13 @@ fn kernels() -> Vec<VerifiedKernel> {
         }));
     }
     for (count, transposed) in [1, 2, 4].into_iter().flat_map(|n| [(n, false), (n, true)]) {
-        kernels.push(kernel(Elem::U32, |b, [_, shared]| {
-            let held = b.registers("to", Elem::U32, [i32::from(count).into()], "");
-            let (to, from) = (Access::new(held, [0.into()]), at(shared).vector());
-            b.load_matrix(LoadMatrix { count, transposed, to, from });
-        }));
+        for rows in [Elem::U32, Elem::Bf16] {
+            kernels.push(kernel(rows, |b, [_, shared]| {
+                let held = b.registers("to", Elem::U32, [i32::from(count).into()], "");
+                let (to, from) = (Access::new(held, [0.into()]), at(shared).vector());
+                b.load_matrix(LoadMatrix { count, transposed, to, from });
+            }));
+        }
     }
     kernels.push(kernel(Elem::F32, |b, _| {
         let large = b.shared("large", Elem::F32, [40_000.into()], BufferLayout::row_major(1), "");

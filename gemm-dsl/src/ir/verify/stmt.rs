@@ -216,14 +216,17 @@ impl Verifier<'_> {
     fn load_matrix(&self, load: &LoadMatrix) -> VerifyResult {
         let LoadMatrix { count, transposed: _, to, from } = load;
         require([1, 2, 4].contains(count), || format!("a load of {count} matrices"))?;
-        let elem = to.buffer.elem;
-        require(matches!(elem, Elem::U32 | Elem::F32), || format!("words of {elem}"))?;
-        self.fragment(to, elem, usize::from(*count))?;
+        let (word, row) = (to.buffer.elem, from.buffer.elem);
+        require(matches!(word, Elem::U32 | Elem::F32), || format!("words of {word}"))?;
+        self.fragment(to, word, usize::from(*count))?;
         let ty = self.access(from)?;
         let space = self.k.buffers[from.buffer.id].space;
-        require(ty == Ty::Vector(elem) && space == Space::Shared, || {
-            format!("a row of a matrix is four words of {elem} in shared memory")
+        require(ty == Ty::Vector(row) && space == Space::Shared, || {
+            "a row of a matrix is 16 bytes of shared memory".into()
         })?;
+        // A U32 has any bits, but an F32 is an element.
+        let fits = row == word || (word == Elem::U32 && matches!(row.size(), 2 | 4));
+        require(fits, || format!("words of {word} from rows of {row}"))?;
         self.whole_warps()
     }
 

@@ -357,7 +357,7 @@ fn loaded(count: u8, dims: &[i32], elem: Elem, wide: bool) -> KernelBuilder {
 }
 
 #[test]
-fn matrices_are_loaded_from_rows_of_four_words() {
+fn matrices_are_loaded_from_rows_of_16_bytes() {
     for (count, dims) in [(1, &[1][..]), (2, &[2]), (4, &[4]), (4, &[2, 2]), (4, &[3, 2, 2])] {
         let kernel = loaded(count, dims, Elem::U32, true).finish();
         assert_eq!(kernel.map(|kernel| kernel.min_arch()), Ok(75), "{count} {dims:?}");
@@ -367,6 +367,9 @@ fn matrices_are_loaded_from_rows_of_four_words() {
     breaks(loaded(4, &[2, 3], Elem::U32, true), "a fragment of 4 elements in held");
     breaks(loaded(2, &[4], Elem::U32, true), "a fragment of 2 elements in held");
     breaks(loaded(4, &[2], Elem::U32, true), "a fragment of 4 elements in held");
-    breaks(loaded(4, &[4], Elem::F16, true), "four words of u32 in shared memory");
-    breaks(loaded(4, &[4], Elem::U32, false), "four words of u32 in shared memory");
+    breaks(loaded(4, &[4], Elem::U32, false), "16 bytes of shared memory");
+    for elem in [Elem::F16, Elem::Bf16, Elem::F32] {
+        assert!(loaded(4, &[4], elem, true).finish().is_ok(), "rows of {elem}");
+    }
+    breaks(loaded(4, &[4], Elem::F64, true), "words of u32 from rows of f64");
 }

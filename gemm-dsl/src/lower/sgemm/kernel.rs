@@ -2,8 +2,9 @@
 
 use super::direct;
 use super::shared::problem::{GemmProblem, TakenMatrices};
+use super::shared::splits;
 use super::simt::{naive, staged};
-use super::wgmma::{self, splits};
+use super::wgmma;
 use crate::ir::{IrError, KernelBuilder, Variant, VerifiedKernel};
 use crate::plan::{KernelKind, SgemmPlan};
 use crate::spec::{Batch, EpilogueInput, GemmLayout, Lanes};
@@ -38,8 +39,8 @@ pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
             format!("f32, each element split into {} x {}", arith.splits(), format.name())
         }
     };
-    match (plan.kind().wgmma(), layout_text(plan.layout())) {
-        (Some(t), lies) => {
+    match (plan.splits(), layout_text(plan.layout())) {
+        (Some(of), lies) => {
             match lies {
                 None => b.title(format!("C = {stored} in {computed}: {shapes}, all row-major.")),
                 Some(lies) => {
@@ -47,17 +48,22 @@ pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
                     b.title(lies);
                 }
             }
-            let copies = match t.arith().splits() {
-                1 => format!("{} copies", t.format().name()),
+            let copies = match of.count() {
+                1 => format!("{} copies", of.format().name()),
                 _ => "splits".to_owned(),
             };
             b.title(format!(
                 "The {copies} of A and B, which an earlier kernel wrote, are M x K and N x K: K is"
             ));
-            b.title(format!("contiguous, and each row is {}.", splits::padding(t)));
-            b.title(match t.recomputes() {
-                true => "A and B themselves are read only to recompute overflowed sums.",
-                false => "A and B themselves are not read.",
+            b.title(format!("contiguous, and each row is {}.", splits::padding(&of)));
+            b.title(match plan.kind().wgmma() {
+                Some(t) if t.recomputes() => {
+                    "A and B themselves are read only to recompute overflowed sums."
+                }
+                None if arith.is_emulation() => {
+                    "A and B themselves are read only to recompute sums in f32."
+                }
+                Some(_) | None => "A and B themselves are not read.",
             });
         }
         (None, None) => b.title(format!("C = {stored} in {computed}, row-major: {shapes}.")),
@@ -66,7 +72,7 @@ pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
             b.title(lies);
         }
     }
-    match (plan.batch(), plan.kind().wgmma()) {
+    match (plan.batch(), plan.splits()) {
         (None, _) => {}
         (Some(Batch::Strided), Some(_)) => {
             b.title("Strided batch: GEMM p of BATCH has its C at C + p * stride_c.");
@@ -83,7 +89,7 @@ pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
             b.title("A[i], B[i] and C[i] point to the matrices of GEMM i.");
         }
     }
-    if plan.spec().scaled && plan.kind().wgmma().is_none() {
+    if plan.spec().scaled && plan.splits().is_none() {
         b.title("If alpha is 0, the caller passes K = 0, so that A and B are not read.");
     }
     if plan.spec().names_depth() {
@@ -114,10 +120,7 @@ fn body(b: &mut KernelBuilder, plan: &SgemmPlan) {
             let problem = problem(b);
             direct::body(b, plan, shape, problem);
         }
-        KernelKind::Tiled(shape) => {
-            let problem = problem(b);
-            staged::body(b, plan, shape, problem);
-        }
+        KernelKind::Tiled(shape) => staged::body(b, plan, shape),
     }
 }
 

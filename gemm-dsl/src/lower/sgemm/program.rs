@@ -1,5 +1,6 @@
 //! Programs of GEMMs: their arrays, extents and launches.
 
+mod converted;
 pub(crate) mod wgmma;
 
 use super::kernel::kernel;
@@ -10,9 +11,9 @@ use crate::ir::{Expr, Extent, IrError, Operand, Ty, VerifiedProgram};
 use crate::plan::{KernelKind, SgemmPlan};
 use crate::spec::{self, Along, Batch, EpilogueArg, SgemmSpec, Sharing};
 
-/// Builds the program of a GEMM: one launch, or the launches of `program::wgmma` for warpgroups. A
-/// kernel without guards needs at least one K tile. For K = 0 its guarded variant is launched
-/// instead, so the results do not depend on guards.
+/// Builds the program of a GEMM: one launch, or the launches of `wgmma` or `converted` if A and B
+/// are split. A kernel without guards needs at least one K tile. For K = 0 its guarded variant is
+/// launched instead, so the results do not depend on guards.
 ///
 /// # Errors
 /// Returns an error if a kernel violates a rule of the IR, which is a bug in this module.
@@ -45,11 +46,10 @@ pub fn sgemm_with_splits(plan: &SgemmPlan, given: [bool; 2]) -> Result<VerifiedP
     let extents = size.extents(plan, &terms, shares);
     let ProblemSize { m, n, k, distinct, .. } = size;
     let bindings = Bindings { bind, extents, size: [m, n, k], distinct, terms, given };
-    program.steps = match plan.kind() {
-        KernelKind::Wgmma(t) => wgmma::steps(&mut program, plan, t, bindings)?,
-        KernelKind::Naive(_) | KernelKind::Direct(_) | KernelKind::Tiled(_) => {
-            steps(&mut program, plan, bindings)?
-        }
+    program.steps = match (plan.kind(), plan.splits()) {
+        (KernelKind::Wgmma(t), _) => wgmma::steps(&mut program, plan, t, bindings)?,
+        (_, Some(splits)) => converted::steps(&mut program, plan, &splits, bindings)?,
+        (_, None) => steps(&mut program, plan, bindings)?,
     };
     VerifiedProgram::new(program)
 }
@@ -75,7 +75,7 @@ impl ProblemSize {
     fn declare(program: &mut Program, plan: &SgemmPlan) -> Self {
         let [m, n, k] = [Extent::M, Extent::N, Extent::K].map(|extent| program.extent(extent));
         let batch = plan.batch().map(|_| program.extent(Extent::BATCH));
-        let has_splits = batch.is_some() && plan.kind().wgmma().is_some();
+        let has_splits = batch.is_some() && plan.splits().is_some();
         let distinct = has_splits
             .then(|| [Extent::BATCH_A, Extent::BATCH_B].map(|extent| program.extent(extent)));
         let shares = matches!(plan.sharing(), Sharing::AutoRanges | Sharing::Stream);

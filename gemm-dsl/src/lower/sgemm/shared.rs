@@ -20,6 +20,7 @@ pub(crate) mod sharing;
 pub(crate) mod slices;
 pub(crate) mod split_k;
 pub(crate) mod split_products;
+pub(crate) mod splits;
 pub(crate) mod stream_k;
 pub(crate) mod tf32;
 pub(crate) mod tile;

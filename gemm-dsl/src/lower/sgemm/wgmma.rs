@@ -6,15 +6,12 @@
 //! add these to the main accumulators.
 
 mod accumulators;
-pub(crate) mod factor_tiles;
 mod pipeline;
 mod recompute;
-pub(crate) mod row_scale;
-pub(crate) mod splits;
 mod tiles;
 
 use super::shared::accumulator_tile::{AccumulatorCounts, AccumulatorTile, TileParts};
-use super::shared::accumulators::Accumulators;
+use super::shared::accumulators::{Accumulators, EXCHANGE, exchange_column};
 use super::shared::elements::{Adjacent, Elements};
 use super::shared::epilogue;
 use super::shared::epilogue_expression::EpilogueExpression;
@@ -23,17 +20,16 @@ use super::shared::problem::{GemmProblem, TakenMatrices};
 use super::shared::schedule::{self, KRange, SplitKPartitions};
 use super::shared::shared_tile::stages;
 use super::shared::split_k::SplitKWorkspace;
+use super::shared::splits::{Splits, literal_pads};
 use super::shared::unrepresentable::UnrepresentableFlag;
+use super::splitting::row_scale::{self, RowMax};
 use crate::ir::{
-    Access, BufferId, BufferLayout, Const, Elem, Expr, Geometry, Intrinsic, KernelBuilder, Special,
-    Var, Wgmma,
+    Access, BufferId, BufferLayout, Const, Elem, Expr, Geometry, KernelBuilder, Special, Var, Wgmma,
 };
 use crate::plan::{SgemmPlan, WARPGROUP, WgmmaPlan};
 use crate::spec::{Copies, Factor, SgemmSpec};
 use crate::target::arch::WARP;
 use recompute::recompute;
-use row_scale::RowMax;
-use splits::Splits;
 use tiles::OutputTile;
 
 /// State that the builders of a kernel with warpgroups share.
@@ -104,7 +100,8 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
     let grid = schedule::grid(plan, &problem);
     let blocks_per_sm = plan.least_resident();
     b.geometry(Geometry { block: (t.threads(), 1), grid, blocks_per_sm });
-    let splits = Splits::shape(b, t, buffers, &problem, t.copies());
+    let splits =
+        Splits::shape(b, &t.splits(), &literal_pads(&t.splits()), buffers, &problem, t.copies());
     let tid = b.let_("tid", Special::ThreadX);
     let cluster = (plan.cluster() > 1).then(|| {
         let meaning = "blocks per cluster, which share tiles of B";
@@ -231,20 +228,11 @@ impl Consumers<'_> {
 /// two rows, and receives four elements in one row. The even lane keeps the upper row, and the odd
 /// lane keeps the lower row, which is eight rows below.
 fn exchange(b: &mut KernelBuilder, frame: &WgmmaFrame<'_>, sums: BufferId) {
-    b.comment(
-        "Lane pairs exchange accumulators: even lanes keep the upper row, odd lanes the lower row.",
-    );
+    b.comment(EXCHANGE);
     let is_even = Expr::from(b.let_("is_even", (frame.tid % 2).equals(0)));
     b.unrolled("i", frame.accumulators / 4, |b, i| {
         b.unrolled("j", 2, |b, j| {
-            let at = |row: i32| Access::new(sums, [i * 4 + row * 2 + j]);
-            let [upper, lower] = [("upper", 0), ("lower", 1)]
-                .map(|(name, row)| Expr::from(b.let_(name, at(row).load())));
-            let given = is_even.clone().select(lower.clone(), upper.clone());
-            let received = Expr::Call(Intrinsic::ShuffleXor, vec![given, 1.into()]);
-            let received = Expr::from(b.let_("received", received));
-            b.store(at(0), is_even.clone().select(upper, received.clone()));
-            b.store(at(1), is_even.clone().select(received, lower));
+            exchange_column(b, &is_even, |row| Access::new(sums, [i * 4 + row * 2 + j]));
         });
     });
 }

@@ -43,6 +43,7 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) -> Option<TileGeometr
         resources::extents(spec, faults);
         return wgmma::check::geometry(spec, tile, faults).map(TileGeometry::Wgmma);
     }
+    mma::check::acting_on_converted(spec, faults);
     products_of_batch(spec, faults);
     // Reported after the check of the threads. Both checks depend on the tile, and both faults are
     // reported.

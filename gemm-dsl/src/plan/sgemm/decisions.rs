@@ -5,7 +5,7 @@ mod tests;
 
 use super::{
     DirectPlan, Edge, EpiloguePlan, Fill, Guards, KernelKind, MmaPlan, NaivePlan, OperandPlan,
-    Pipeline, Pointers, Ragged, ReadPlan, SgemmPlan, TiledPlan, Walk, WgmmaPlan,
+    Pipeline, Pointers, Ragged, ReadPlan, SgemmPlan, SplitsPlan, TiledPlan, Walk, WgmmaPlan,
 };
 use crate::ir::{Mma, Swizzle, Variant, Wgmma};
 use crate::plan::decision::{Decision, Decisions};
@@ -166,6 +166,9 @@ fn tiled(plan: &TiledPlan, list: &mut Decisions) {
         Ragged::Last => "the last",
     };
     list.because("partial K tile", ragged, plan.ragged.why);
+    if let Some(splits) = plan.splits() {
+        splitting(&splits, list);
+    }
     operand(&plan.a(), list);
     operand(&plan.b(), list);
     if plan.mma().is_none() {
@@ -189,8 +192,7 @@ fn wgmma(plan: &WgmmaPlan, list: &mut Decisions) {
     list.say("arithmetic", plan.arith().to_string());
     let (rows, format) = (Wgmma::ROWS, plan.format().name());
     list.say("tensor cores", format!("wgmma m{rows}n{columns}k{terms} in {format}"));
-    let splits = plan.arith().splits();
-    list.say("splits", format!("{splits} of A and of B, computed by a preceding launch"));
+    splitting(&plan.splits(), list);
     let promote = match plan.promote() {
         None => "none: tensor cores accumulate all of K".to_owned(),
         Some(terms) => format!("IEEE additions, after every {terms} of K"),
@@ -215,18 +217,32 @@ fn wgmma(plan: &WgmmaPlan, list: &mut Decisions) {
     epilogue(&plan.epilogue(), list);
 }
 
+fn splitting(plan: &SplitsPlan, list: &mut Decisions) {
+    let padded = if plan.are_whole_tiles() { ", padded to whole tiles" } else { "" };
+    let splits = plan.count();
+    list.say("splits", format!("{splits} of A and of B, computed by a preceding launch{padded}"));
+}
+
 fn tensor_cores(plan: &MmaPlan, list: &mut Decisions) {
     let (rows, cols, terms) = (plan.rows(), plan.cols(), plan.terms());
     let format = plan.format().name();
     let (m, n) = (Mma::ROWS, Mma::COLS);
     list.say("arithmetic", plan.arith().to_string());
     list.say("tensor cores", format!("{rows} x {cols} mma.sync m{m}n{n}k{terms} in {format}"));
-    list.say("accumulator layout", "as mma.sync defines it");
+    let layout = match plan.exchanges() {
+        false => "as mma.sync defines it",
+        true => "pairs of lanes exchange those of mma.sync: four adjacent columns",
+    };
+    list.say("accumulator layout", layout);
     let promote = match plan.promote() {
         None => "none: tensor cores accumulate all of K".to_owned(),
         Some(steps) => format!("IEEE additions, after every {} of K", steps * terms),
     };
     list.because("promotion", promote, plan.promote.why);
+    if plan.promote() == Some(1) && plan.together() < plan.cols() {
+        let columns = format!("{} columns of instructions", plan.together());
+        list.because("fresh accumulators", columns, plan.together.why);
+    }
     for (factor, loads) in [(Factor::A, plan.loads_a), (Factor::B, plan.loads_b)] {
         let by = if loads.value { "ldmatrix" } else { "4 bytes" };
         list.because(format!("mma loads of {factor}"), by, loads.why);

@@ -20,10 +20,17 @@ facts! {
         rows: u32,
         /// Instructions along the columns of a warp tile, each of [`Mma::COLS`].
         cols: u32,
+        /// True if the tiles hold fragments' words, as an earlier launch converted them.
+        converted: bool,
+        /// True if pairs of lanes exchange accumulators, so that each lane has four adjacent
+        /// elements of a row of C.
+        exchanges: bool,
     } decided {
         /// Extent of K that is summed in a fresh accumulator before it is added to the main one.
         /// `None` sums all of K in the main accumulator.
         promote: Option<u32>,
+        /// Columns of instructions that use fresh accumulators at once, if each step is promoted.
+        together: u32,
         /// True if A's tile is read by `ldmatrix`.
         loads_a: bool,
         /// True if B's tile is read by `ldmatrix`.
@@ -32,10 +39,15 @@ facts! {
 }
 
 impl MmaPlan {
-    pub(super) fn from_spec(spec: &SgemmSpec, operands: [OperandPlan; 2]) -> Option<Self> {
+    pub(super) fn from_spec(
+        spec: &SgemmSpec,
+        operands: [OperandPlan; 2],
+        exchanges: bool,
+    ) -> Option<Self> {
         let (format, warp) = (spec.arith.format()?, spec.warp?);
         let terms = format.terms() as u32;
-        let loads = |operand: &OperandPlan| match spec.ldmatrix {
+        let converted = spec.converts_matrices();
+        let loads = |operand: &OperandPlan| match spec.ldmatrix || converted {
             false => decided(false, ""),
             true if operand.shared() != Axis::K => {
                 decided(false, "ldmatrix reads K-major tiles only")
@@ -47,6 +59,7 @@ impl MmaPlan {
             {
                 decided(false, "ldmatrix reads rows that are aligned to 16 bytes")
             }
+            true if converted => decided(true, "it loads whole fragments"),
             true => decided(true, "a quarter of the load instructions"),
         };
         let promote = promoted(spec, terms);
@@ -57,6 +70,9 @@ impl MmaPlan {
             terms,
             rows: warp.m / Mma::ROWS as u32,
             cols: warp.n / Mma::COLS as u32,
+            converted,
+            exchanges,
+            together: together(warp.n / Mma::COLS as u32, converted),
             promote: decided(promote.value.map(|promote| promote / terms), promote.why),
             loads_a: loads(a),
             loads_b: loads(b),
@@ -70,10 +86,24 @@ impl MmaPlan {
         let of_b = self.cols * Mma::OF_B as u32;
         let fresh = match self.promote() {
             None => 0,
-            Some(1) => self.cols,
+            Some(1) => self.together(),
             Some(_) => self.rows * self.cols,
         };
         self.arith.splits() * (of_a + of_b) + fresh * Mma::OF_D as u32
+    }
+}
+
+/// Greatest number of columns of instructions that use fresh accumulators at once, if fragments of
+/// all splits are in registers.
+const TOGETHER: u32 = 4;
+
+/// Columns of instructions that use fresh accumulators at once, of `cols` in all.
+fn together(cols: u32, converted: bool) -> Decided<u32> {
+    // Instructions on a single column would wait for each other.
+    let few = (2..=TOGETHER).rev().find(|few| cols.is_multiple_of(*few));
+    match few.filter(|_| converted) {
+        Some(few) if few < cols => decided(few, "the fragments leave no registers for more"),
+        _ => decided(cols, ""),
     }
 }
 

@@ -45,11 +45,17 @@ pub(super) fn contiguous_axes(spec: &SgemmSpec) -> [Axis; 2] {
     [a, b]
 }
 
+/// Contiguous axes of the arrays from which the tiles of A and B are copied: the matrices, or their
+/// splits, which are K-major.
+pub(super) fn copied_axes(spec: &SgemmSpec) -> [Axis; 2] {
+    if spec.converts_matrices() { [Axis::K; 2] } else { contiguous_axes(spec) }
+}
+
 /// Contiguous axes of A and B in their shared tiles. They are the same as in global memory, except
 /// for a transposed matrix. Its contiguous shared axis is the axis that the matrix has in common
 /// with C.
 pub(super) fn shared_axes(spec: &SgemmSpec) -> [Axis; 2] {
-    let [a, b] = contiguous_axes(spec);
+    let [a, b] = copied_axes(spec);
     let lies = |axis, free| if spec.transpose { free } else { axis };
     [lies(a, Axis::M), lies(b, Axis::N)]
 }
@@ -85,6 +91,8 @@ pub enum Walk {
 /// length of a shared row is 4 more than a multiple of 8, the 8 x 4 elements of a warp occupy 32
 /// distinct banks.
 pub const GROUP: u32 = 8;
+
+const REGISTER_BYTES: u32 = 4;
 
 /// Maximum number of accesses that are unrolled together.
 const UNROLLED: u32 = 16;
@@ -154,6 +162,8 @@ facts! {
         depth: u32,
         /// Elements of padding at the end of each shared row.
         pad: u32,
+        /// Number of tiles of one K tile: one for each split of a value.
+        splits: u32,
         /// Swizzle of the vectors in shared rows.
         swizzle: Option<Swizzle>,
         /// Elements per access to global memory.
@@ -204,6 +214,9 @@ pub(super) struct OperandFacts {
     pub pitched: bool,
     /// True if tensor cores multiply the tiles.
     pub mma: bool,
+    /// Number of splits of a value, if the tiles are those of splits, which are padded to whole
+    /// tiles.
+    pub splits: Option<u32>,
 }
 
 impl OperandFacts {
@@ -257,6 +270,7 @@ impl OperandPlan {
             extent,
             depth,
             pad,
+            splits: given.splits.unwrap_or(1),
             swizzle: (given.swizzle && shared == Axis::K).then(|| exchange(depth, given.lanes())),
             width,
             store_width: width_if(reads_vectors && given.stores_vectors()),
@@ -271,7 +285,7 @@ impl OperandPlan {
                 _ if !given.asynchronous => {
                     decided(Pointers::None, "loads compute their addresses")
                 }
-                Walk::Lines { .. } if contiguous == free => {
+                Walk::Lines { .. } if contiguous == free || given.splits.is_some() => {
                     decided(Pointers::One, "accesses have a fixed stride")
                 }
                 Walk::Groups { .. } => decided(Pointers::PerPass, "groups have a fixed stride"),
@@ -292,6 +306,9 @@ impl OperandPlan {
                 true => Edge::guarded(reads_vectors && contiguous == free, given.pitched),
             },
             fill: match ragged {
+                Ragged::Nowhere if given.splits.is_some() => {
+                    decided(Fill::None, "the splits are padded to whole tiles")
+                }
                 Ragged::Nowhere => decided(Fill::None, "K is a multiple of the tile's K"),
                 _ if given.mma => {
                     decided(Fill::PlusZero, "zero products do not change a tensor-core sum")
@@ -339,7 +356,8 @@ impl OperandPlan {
 
     /// Registers of a thread that hold its share of a prefetched tile.
     pub fn staged(&self) -> u32 {
-        self.accesses * self.width
+        let bytes = self.accesses * self.width * self.elem.size();
+        self.splits * bytes.div_ceil(REGISTER_BYTES)
     }
 }
 

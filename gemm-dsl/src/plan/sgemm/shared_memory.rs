@@ -47,10 +47,9 @@ impl SharedExtras {
         Self {
             word: if is_split { size_of::<u32>() as u128 } else { 0 },
             all: if is_split && some_hold { bytes } else { 0 },
-            unrepresentable: if spec.arith.is_emulation() && spec.slices > 1 {
-                size_of::<u32>() as u128
-            } else {
-                0
+            unrepresentable: match spec.arith.is_emulation() && !spec.converts_matrices() {
+                true if spec.slices > 1 => size_of::<u32>() as u128,
+                _ => 0,
             },
             slices: bytes * u128::from(spec.slices.max(1) - 1),
             barriers: {
@@ -88,7 +87,7 @@ impl SharedBytes {
     pub fn of_spec(spec: &SgemmSpec, tile: Tile) -> Self {
         let [m, n, k] = [tile.m, tile.n, tile.k].map(u128::from);
         let (pad_a, pad_b) = (u128::from(spec.pad_a), u128::from(spec.pad_b));
-        let [a, b] = if spec.is_wgmma() { [Axis::K; 2] } else { shared_axes(spec) };
+        let [a, b] = shared_axes(spec);
         let alignment = match spec.arith.format().filter(|_| spec.is_wgmma()) {
             None => VECTOR_BYTES.into(),
             Some(format) => u128::from(8 * Elem::from_format(format).size()) * k,

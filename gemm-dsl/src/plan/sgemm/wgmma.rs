@@ -10,6 +10,7 @@ use crate::plan::sgemm::mma::promoted;
 use crate::plan::sgemm::pipeline::Pipeline;
 use crate::plan::sgemm::registers::{Registers, even_registers};
 use crate::plan::sgemm::shared_memory::SharedBytes;
+use crate::plan::sgemm::splits::SplitsPlan;
 use crate::spec::{Arith, Copies, Rect, SgemmSpec, Tile};
 use crate::target::Format;
 use crate::target::arch::WARP;
@@ -41,9 +42,8 @@ facts! {
         bk: u32,
         /// Columns of C per warpgroup.
         columns: u32,
-        arith: Arith,
-        /// Input format of the instructions.
-        format: Format,
+        /// Splits that the instructions multiply.
+        splits: SplitsPlan,
         /// Unit that copies tiles to shared memory: all threads, or TMA.
         copies: Copies,
         /// Number of pipeline stages: buffers for tiles in use or in flight.
@@ -93,7 +93,8 @@ impl WgmmaPlan {
 
     /// Plans a variant of a valid spec. [`WgmmaDraft`] also calls it before the last checks.
     pub(super) fn new(spec: &SgemmSpec, tile: Tile, variant: Variant) -> Self {
-        let (Some(format), Some(warp)) = (spec.arith.format(), spec.warp_tile()) else {
+        let (Some(splits), Some(warp)) = (SplitsPlan::from_spec(spec, tile), spec.warp_tile())
+        else {
             unreachable!("check: a tile of warpgroups has a format and a warp tile")
         };
         let columns = warp.n;
@@ -111,8 +112,7 @@ impl WgmmaPlan {
             bn: tile.n,
             bk: tile.k,
             columns,
-            arith: spec.arith,
-            format,
+            splits,
             copies: spec.copy,
             stages: spec.stages.unwrap_or(1),
             producer: spec.producer,
@@ -166,9 +166,18 @@ impl WgmmaPlan {
         thread(self.columns, self.has_vectors()).n
     }
 
+    pub fn arith(&self) -> Arith {
+        self.splits.arith()
+    }
+
+    /// Input format of the instructions.
+    pub fn format(&self) -> Format {
+        self.splits.format()
+    }
+
     /// Element type of the splits.
     pub fn elem(&self) -> Elem {
-        Elem::from_format(self.format)
+        self.splits.elem()
     }
 
     /// Swizzle of tile rows in shared memory.
@@ -183,7 +192,7 @@ impl WgmmaPlan {
     /// its epilogue operands, and a fixed number for addresses and counters.
     pub fn registers_of_thread(&self) -> u32 {
         let sums = self.columns / 2;
-        let beside = BESIDE_SUMS + if self.arith.is_scaled() { SCALING } else { 0 };
+        let beside = BESIDE_SUMS + if self.arith().is_scaled() { SCALING } else { 0 };
         sums.saturating_add(self.fresh().max(self.operands)).saturating_add(beside)
     }
 

@@ -1,6 +1,8 @@
 //! Random specs that often have a plan.
 
-use crate::spec::{Arith, Copies, Datum, Instruction, KeyKind, Rect, SgemmSpec, Spec, Table, Tile};
+use crate::spec::{
+    Arith, Convert, Copies, Datum, Instruction, KeyKind, Rect, SgemmSpec, Spec, Table, Tile,
+};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -27,8 +29,11 @@ const GEOMETRY: [&str; 15] = [
 const OF_THREADS: [&str; 3] = ["fragment", "order", "partials"];
 
 /// Keys that exclude `mma: wgmma`.
-const OF_LANES: [&str; 7] =
-    ["transpose", "swizzle", "ldmatrix", "unroll", "slices", "products", "stream_k"];
+const OF_LANES: [&str; 8] =
+    ["transpose", "swizzle", "ldmatrix", "convert", "unroll", "slices", "products", "stream_k"];
+
+/// Keys that exclude `convert: matrix`.
+const OF_F32_TILES: [&str; 2] = ["transpose", "ldmatrix"];
 
 /// Generates a geometry. For every other key that acts on a tile, it generates any flag or word, or
 /// rarely a small number. This includes keys that are added to the table later.
@@ -60,6 +65,9 @@ pub(super) fn plausible() -> impl Strategy<Value = SgemmSpec> {
             }
             if spec.arith != Arith::F32 {
                 OF_THREADS.iter().for_each(|key| spec.reset(key));
+            }
+            if spec.convert == Convert::Matrix && !spec.is_wgmma() {
+                OF_F32_TILES.iter().for_each(|key| spec.reset(key));
             }
             if spec.is_wgmma() {
                 OF_LANES.iter().for_each(|key| spec.reset(key));

@@ -113,6 +113,18 @@ words! {
 }
 
 words! {
+    /// Place where `mma.sync` GEMMs convert A and B to the format of `arith`, or split them.
+    Convert {
+        /// In registers: each warp converts its own fragments, and several warps convert the same
+        /// values.
+        Fragment = "fragment",
+        /// In global memory: a launch before the GEMM converts all of A and B once. The GEMM copies
+        /// fewer bytes, and reads its tiles with `ldmatrix`.
+        Matrix = "matrix",
+    }
+}
+
+words! {
     /// Method of copying tiles to shared memory for `wgmma`.
     Copies {
         /// All threads copy a tile, then all multiply it.

@@ -45,7 +45,6 @@ impl Model {
     pub fn new(spec: &SgemmSpec) -> Option<Self> {
         let plan = spec.plan().ok()?;
         let (rows, cols) = plan.block_tile();
-        let is_tensor = matches!(plan.kind(), KernelKind::Wgmma(_));
         let peak = match (plan.kind(), spec.arith.products().len()) {
             (KernelKind::Naive(_), _) => UNSTAGED,
             (KernelKind::Direct(_), _) => HELD,
@@ -64,7 +63,7 @@ impl Model {
             tile: (u64::from(rows), u64::from(cols)),
             of_block: peak.min(alone),
             peak,
-            launching: launching(if is_tensor { OF_PLANES } else { 1 }),
+            launching: launching(if plan.splits().is_some() { OF_PLANES } else { 1 }),
             ranges: ranges(&spec.to_string()),
         })
     }

@@ -11,16 +11,20 @@
 //! magnitudes at which their error stays at rounding level.
 
 use crate::ir::{
-    Access, AtomicOp, BufferLayout, Elem, Expr, For, FunctionId, Intrinsic, KernelBuilder,
+    Access, AtomicOp, BufferLayout, Change, Elem, Expr, For, FunctionId, Intrinsic, KernelBuilder,
     MemoryOrder, Scope, Ty, Unroll, Var,
 };
 use crate::lower::sgemm::shared::accumulators::{Accumulators, UnrepresentableBits, is_finite};
 use crate::lower::sgemm::shared::edge;
 use crate::lower::sgemm::shared::loops::over;
 use crate::lower::sgemm::shared::tile::{StagedFactor, Tiled};
-use crate::lower::sgemm::shared::unrepresentable::{is_held_by_tf32, magnitude};
+use crate::lower::sgemm::shared::unrepresentable::{
+    FlaggedTile, TileFlags, is_held_by_tf32, magnitude,
+};
 use crate::plan::Edge;
+use crate::spec::Factor;
 use crate::target::Format;
+use crate::target::arch::WARP;
 
 impl UnrepresentableBits {
     pub(super) fn declare(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Self {
@@ -47,44 +51,44 @@ impl UnrepresentableBits {
 
     /// Records the bits of the remainder of one value.
     pub(super) fn see_one(&self, b: &mut KernelBuilder, value: Expr) {
-        let rest = self.rest(b).apply([value]);
+        let rest = rest(b, self.format).apply([value]);
         b.assign(self.bits, self.bits | rest);
     }
+}
 
-    /// Keeps only the bits that show a loss. For `bf16`, these are the lower 16 bits of the
-    /// remainder after two splits, which are zero if the third split represents it.
-    fn counted(&self, bits: Expr) -> Expr {
-        match self.format {
-            Format::Bf16 | Format::F16 => bits & Expr::U32(0xffff),
-            Format::Tf32 => bits,
-        }
+/// Keeps only the bits that show a loss. For `bf16`, these are the lower 16 bits of the remainder
+/// after two splits, which are zero if the third split represents it.
+fn counted(format: Format, bits: Expr) -> Expr {
+    match format {
+        Format::Bf16 | Format::F16 => bits & Expr::U32(0xffff),
+        Format::Tf32 => bits,
     }
+}
 
-    /// Declares the device function that returns the remainder of a value after two splits, as
-    /// bits. For `tf32`, it returns 1 if the value is not representable, else 0.
-    fn rest(&self, b: &mut KernelBuilder) -> FunctionId {
-        let params = [("x", Ty::F32)];
-        match self.format {
-            Format::Bf16 | Format::F16 => {
-                let meaning = [
-                    "Remainder of x after two bf16 splits, as bits: the lower half is zero if a \
-                     third bf16",
-                    "represents it.",
-                ];
-                b.function("remainder", &meaning, &params, |b, params| {
-                    let rounded = |x: Var| Expr::from(x).cast(Elem::Bf16).cast(Elem::F32);
-                    let x = params[0];
-                    let first = b.let_("first", x - rounded(x));
-                    (first - rounded(first)).bitcast(Elem::U32)
-                })
-            }
-            Format::Tf32 => {
-                let meaning = ["1 if two tf32 values cannot represent x up to rounding, else 0."];
-                b.function("remainder", &meaning, &params, |b, params| {
-                    let size = b.let_("size", magnitude(params[0].into()));
-                    is_held_by_tf32(size).select(Expr::U32(0), Expr::U32(1))
-                })
-            }
+/// Declares the device function that returns the remainder of a value after two splits, as
+/// bits. For `tf32`, it returns 1 if the value is not representable, else 0.
+fn rest(b: &mut KernelBuilder, format: Format) -> FunctionId {
+    let params = [("x", Ty::F32)];
+    match format {
+        Format::Bf16 | Format::F16 => {
+            let meaning = [
+                "Remainder of x after two bf16 splits, as bits: the lower half is zero if a \
+                 third bf16",
+                "represents it.",
+            ];
+            b.function("remainder", &meaning, &params, |b, params| {
+                let rounded = |x: Var| Expr::from(x).cast(Elem::Bf16).cast(Elem::F32);
+                let x = params[0];
+                let first = b.let_("first", x - rounded(x));
+                (first - rounded(first)).bitcast(Elem::U32)
+            })
+        }
+        Format::Tf32 => {
+            let meaning = ["1 if two tf32 values cannot represent x up to rounding, else 0."];
+            b.function("remainder", &meaning, &params, |b, params| {
+                let size = b.let_("size", magnitude(params[0].into()));
+                is_held_by_tf32(size).select(Expr::U32(0), Expr::U32(1))
+            })
         }
     }
 }
@@ -97,7 +101,7 @@ pub(crate) fn seen_by_slices(b: &mut KernelBuilder, acc: &Accumulators) -> Optio
     b.comment(
         "A value that the splits cannot represent, met by any slice, decides for the first one.",
     );
-    let counted = unrepresentable.counted(unrepresentable.bits.into());
+    let counted = counted(unrepresentable.format, unrepresentable.bits.into());
     b.if_(counted.any_bit(), |b| {
         let (one, order) = (Expr::U32(1), MemoryOrder::Relaxed);
         b.atomic_only(AtomicOp::Max, word.clone(), one, order, Scope::Block);
@@ -114,17 +118,16 @@ pub(crate) fn recompute(
     acc: &Accumulators,
     seen: Option<Var>,
 ) {
-    let Some((mma, unrepresentable)) = acc
-        .mma()
-        .and_then(|mma| mma.unrepresentable.as_ref().map(|unrepresentable| (mma, unrepresentable)))
-    else {
+    let Some((mma, warp)) = acc.mma().zip(tiled.mma.as_ref()) else { return };
+    if !warp.counts.plan.arith().is_emulation() {
         return;
-    };
-    let (rest, acc_elem) = (unrepresentable.rest(b), tiled.plan.types().acc);
-    let format = unrepresentable.format.name();
+    }
+    let format = warp.counts.plan.format();
+    let (rest, acc_elem) = (rest(b, format), tiled.plan.types().acc);
     b.comment(format!(
-        "Values that SPLITS x {format} cannot represent, such as infinities and tiny magnitudes, \
-         and sums"
+        "Values that SPLITS x {} cannot represent, such as infinities and tiny magnitudes, \
+         and sums",
+        format.name(),
     ));
     b.comment(
         "that are not finite: their accumulators are recomputed in f32. x * 0 is NaN for inf",
@@ -132,24 +135,29 @@ pub(crate) fn recompute(
     b.comment("and NaN, else 0, so one chain tests all.");
     let not_finite = acc.not_finite(b, [&tiled.rows, &tiled.cols]);
     let of_warp = |bits: Expr| Expr::Call(Intrinsic::OrOfLanes, vec![bits]);
-    let seen = match seen {
-        None => {
+    let seen = match (seen, &mma.unrepresentable) {
+        (Some(seen), _) => Expr::from(seen).or(of_warp(not_finite).any_bit()),
+        (None, Some(unrepresentable)) => {
             let bits = Expr::from(unrepresentable.bits) | not_finite;
-            unrepresentable.counted(of_warp(bits)).any_bit()
+            counted(format, of_warp(bits)).any_bit()
         }
-        Some(seen) => Expr::from(seen).or(of_warp(not_finite).any_bit()),
+        (None, None) => {
+            let flagged = tiled.flags.map(|flags| flagged(b, tiled, flags));
+            let bits = flagged.into_iter().fold(not_finite, |bits, flags| bits | flags);
+            of_warp(bits).any_bit()
+        }
     };
     let rolled = |end: Expr| For::below(0, end).unroll(Unroll::By(1));
     b.if_(seen, |b| {
         b.loop_("m", rolled(tiled.tm.into()), |b, m| {
-            let row = b.let_("row", line(&tiled.a, tiled.rows.element(m.into())));
+            let row = b.let_("row", line(tiled, &tiled.a, tiled.rows.element(m.into())));
             let sums = b.zeroed_registers("sums", acc_elem, [tiled.tn.into()], "");
             let rests = b.zeroed_registers("remainders", Elem::U32, [tiled.tn.into()], "");
             b.loop_("k", rolled(tiled.depth()), |b, term| {
                 let a_value = b.let_("a_value", tiled.a.at(row.into(), term.into()).load());
                 let rest_a = b.let_("remainder_a", rest.apply([a_value.into()]));
                 over(b, "n", tiled.tn.into(), tiled.t.tn(), |b, n| {
-                    let col = line(&tiled.b, tiled.cols.element(n.clone()));
+                    let col = line(tiled, &tiled.b, tiled.cols.element(n.clone()));
                     let b_value = b.let_("b_value", tiled.b.at(col, term.into()).load());
                     let [sum, left] = [sums, rests].map(|of| Access::new(of, [n.clone()]));
                     let fma = vec![a_value.into(), b_value.into(), sum.clone().load()];
@@ -163,7 +171,7 @@ pub(crate) fn recompute(
                 over(b, "n", tiled.tn.into(), tiled.t.tn(), |b, n| {
                     let [sum, left] = [sums, rests].map(|of| Access::new(of, [n.clone()]).load());
                     let place = mma.place(&i, &n);
-                    let differs = unrepresentable.counted(left).any_bit();
+                    let differs = counted(format, left).any_bit();
                     let differs = differs.or(is_finite(place.clone().load()).negated());
                     let own = i.clone().equals(m).and(differs);
                     b.if_(own, |b| b.store(place, sum));
@@ -173,8 +181,43 @@ pub(crate) fn recompute(
     });
 }
 
+/// Combines the flags of all tiles of A and B that the block multiplies. Each lane reads some of
+/// them.
+fn flagged(b: &mut KernelBuilder, tiled: &Tiled<'_>, flags: TileFlags) -> Var {
+    b.comment(
+        "Flags of the tiles of A and B that contain values which the splits cannot represent.",
+    );
+    let bits = b.mut_("flags", Expr::U32(0));
+    let FlaggedTile { lines, terms } = FlaggedTile::declare(b);
+    let lane = b.let_("flag_lane", tiled.tid % WARP as i32);
+    let problem = &tiled.problem;
+    for (factor, staged, extent) in
+        [(Factor::A, &tiled.a, tiled.bm), (Factor::B, &tiled.b, tiled.bn)]
+    {
+        let first = Expr::from(staged.origin) / lines * lines;
+        let end = (staged.origin + extent).min(staged.extent);
+        let strips = For::below(first, end).change(Change::Add(lines.into())).unroll(Unroll::By(1));
+        b.loop_("line", strips, |b, line| {
+            let tiles = For::below(lane * terms, problem.k)
+                .change(Change::Add(terms * WARP as i32))
+                .unroll(Unroll::By(1));
+            b.loop_("k", tiles, |b, term| {
+                let matrix = problem.matrix_of(factor, problem.product);
+                let at = flags.at(factor, matrix, [line / lines, term / terms]);
+                b.assign(bits, bits | at.load());
+            });
+        });
+    }
+    bits
+}
+
 /// Row of A or column of B to read for index `at`. An index beyond the edge is clamped.
-fn line(factor: &StagedFactor, at: Expr) -> Expr {
-    let edge = if factor.plan.edge() == Edge::Exact { Edge::Exact } else { Edge::Last };
-    edge::inside(edge, factor.plan.elem(), factor.origin + at, factor.extent)
+fn line(tiled: &Tiled<'_>, factor: &StagedFactor, at: Expr) -> Expr {
+    let edge = if tiled.plan.guarded() { Edge::Last } else { Edge::Exact };
+    edge::inside(
+        edge,
+        tiled.plan.types().factor(factor.plan.free().factor()),
+        factor.origin + at,
+        factor.extent,
+    )
 }

@@ -13,12 +13,13 @@ use crate::lower::sgemm::kernel::{head, kernel};
 use crate::lower::sgemm::shared::frame::Frame;
 use crate::lower::sgemm::shared::problem::{GemmProblem, TakenMatrices};
 use crate::lower::sgemm::shared::schedule::Origin;
+use crate::lower::sgemm::shared::splits;
 use crate::lower::sgemm::shared::unrepresentable::{self, Fallback};
 use crate::lower::sgemm::shared::workspace;
 use crate::lower::sgemm::simt::staged::product;
-use crate::lower::sgemm::wgmma::row_scale::{self, RowMax};
-use crate::lower::sgemm::wgmma::splits;
-use crate::plan::{KernelKind, SgemmPlan, WgmmaPlan};
+use crate::lower::sgemm::splitting;
+use crate::lower::sgemm::splitting::row_scale::{self, RowMax};
+use crate::plan::{KernelKind, SgemmPlan, SplitsPlan, WgmmaPlan};
 use crate::spec::Factor;
 
 /// Rule that a plan violates if it does not accept splits from the caller.
@@ -32,10 +33,15 @@ pub(crate) fn steps(
     bindings: Bindings,
 ) -> Result<Vec<Step>, IrError> {
     let Bindings { mut bind, mut extents, size: [m, n, depth], distinct, terms, given } = bindings;
-    extents.push((Extent::PITCH, splits::pitch(t, &depth)));
+    extents.push((Extent::PITCH, splits::pitch(&t.splits(), &depth)));
     let counts = Factor::BOTH.map(|factor| distinct.as_ref().map(|of| &of[factor.index()]));
-    let splits =
-        splits::slots(program, t, splits::Lines { counts: [&m, &n], terms: &depth }, counts, given);
+    let splits = splits::slots(
+        program,
+        &t.splits(),
+        splits::Lines { counts: [&m, &n], terms: &depth },
+        counts,
+        given,
+    );
     bind.extend(splits);
     if t.arith().is_emulation() {
         bind.extend(unrepresentable::slots(program));
@@ -51,7 +57,7 @@ pub(crate) fn steps(
     }
     let before = match given {
         [true, true] => Vec::new(),
-        _ => makers(program, plan, t)?,
+        _ => makers(program, plan, &t.splits())?,
     };
     // A kernel that splits only one operand takes an empty matrix for the other operand.
     let one_side = Factor::BOTH.into_iter().find(|factor| given[factor.index()]);
@@ -96,7 +102,7 @@ pub fn splits_of_b(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
     let [n, k] = [Extent::N, Extent::K].map(|extent| program.extent(extent));
     let of_b = Factor::B.index();
     let b = program.input(Operand::Input(of_b), "b", plan.types().b, [k.clone(), n.clone()]);
-    let dims = splits::dims(t, &n, &k, None);
+    let dims = splits::dims(&t.splits(), Factor::B, &n, &k, None);
     let mut bind = vec![b, program.output(workspace::SPLITS[of_b], "splits", t.elem(), dims)];
     if t.arith().is_emulation() {
         let operand = workspace::UNREPRESENTABLE;
@@ -106,23 +112,23 @@ pub fn splits_of_b(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
         bind.push(program.in_out(workspace::ROW_MAX[of_b], "maxima", Elem::U32, [n.clone()]));
     }
     bind.extend(without_lines(&mut program, plan, t, Factor::A, &k));
-    let pitch = splits::pitch(t, &k);
+    let pitch = splits::pitch(&t.splits(), &k);
     let extents =
         [(Extent::M, 0u64.into()), (Extent::N, n), (Extent::K, k), (Extent::PITCH, pitch)];
-    let makers = makers(&mut program, plan, t)?;
+    let makers = makers(&mut program, plan, &t.splits())?;
     let steps = makers.iter().map(|id| launch(&program, vec![*id], &bind, &extents)).collect();
     program.steps = steps;
     VerifiedProgram::new(program)
 }
 
 /// Builds the kernels that split the operands, in launch order.
-fn makers(
+pub(super) fn makers(
     program: &mut Program,
     plan: &SgemmPlan,
-    t: &WgmmaPlan,
+    of: &SplitsPlan,
 ) -> Result<Vec<KernelId>, IrError> {
-    let row_max = t.arith().is_scaled().then(|| row_scale::kernel(plan)).transpose()?;
-    let kernels = row_max.into_iter().chain([splits::kernel(plan, t)?]);
+    let row_max = of.arith().is_scaled().then(|| row_scale::kernel(plan)).transpose()?;
+    let kernels = row_max.into_iter().chain([splitting::kernel(plan, of)?]);
     Ok(kernels.map(|kernel| program.kernel(kernel)).collect())
 }
 
@@ -141,7 +147,11 @@ fn without_lines(
         (Operand::Input(nth), program.temp_of("no matrix", elem, matrix, TempFill::Kept)),
         (
             workspace::SPLITS[nth],
-            program.temp("no splits", t.elem(), splits::dims(t, &none(), terms, None)),
+            program.temp(
+                "no splits",
+                t.elem(),
+                splits::dims(&t.splits(), factor, &none(), terms, None),
+            ),
         ),
     ];
     if t.arith().is_scaled() {
@@ -153,7 +163,7 @@ fn without_lines(
 
 /// Builds a launch of the first kernel whose contract is met, with the bindings that these kernels
 /// need.
-fn launch(
+pub(super) fn launch(
     program: &Program,
     choose: Vec<KernelId>,
     bind: &[(Operand, Slot)],
@@ -173,6 +183,42 @@ fn launch(
 
 /// Builds the `f32` kernel, which accepts any shape and any address.
 fn in_f32(plan: &SgemmPlan, t: &WgmmaPlan, given: [bool; 2]) -> Result<VerifiedKernel, IrError> {
+    if !t.arith().is_emulation() {
+        return without_terms(plan);
+    }
+    let found = given.map(|is_given| !is_given && t.arith().is_scaled());
+    fallback(plan, |b, frame, problem| {
+        b.title("f32 fallback for values that the split cannot represent.");
+        let blocks = frame.blocks();
+        let fallback = Fallback::parameters(b);
+        let origin = found.contains(&true).then(|| {
+            let problem = problem.with_distinct(b);
+            let row_max = RowMax::declare(b, &problem, found);
+            let origin = frame.own_origin(b);
+            row_max.reset(b, &problem, &origin, [frame.bm, frame.bn], frame.threads);
+            origin
+        });
+        fallback.run(b, problem.k.into(), blocks, |b| {
+            let origin = origin.unwrap_or_else(|| frame.own_origin(b));
+            tile(b, frame, origin);
+        });
+    })
+}
+
+/// Builds the `f32` kernel for K = 0, for which nothing is split.
+pub(super) fn without_terms(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
+    fallback(plan, |b, frame, _| {
+        b.title("Fallback for K = 0, without tensor cores.");
+        let origin = frame.own_origin(b);
+        tile(b, frame, origin);
+    })
+}
+
+/// Builds an `f32` kernel for the shapes of the plan's kernel.
+fn fallback(
+    plan: &SgemmPlan,
+    body: impl FnOnce(&mut KernelBuilder, &Frame<'_>, GemmProblem),
+) -> Result<VerifiedKernel, IrError> {
     let name = format!("{}_f32", plan.kernel_name());
     let own = plan.in_f32().map_err(|faults| IrError {
         kernel: name.clone(),
@@ -191,31 +237,13 @@ fn in_f32(plan: &SgemmPlan, t: &WgmmaPlan, given: [bool; 2]) -> Result<VerifiedK
     let KernelKind::Tiled(shape) = own.kind() else {
         return Err(IrError { kernel: name, rule: "the spec of the fallback has a tile".into() });
     };
-    let frame = Frame::declare(&mut b, &own, shape, problem);
-    let tile = |b: &mut KernelBuilder, origin: Origin| {
-        let (tiled, parts) = frame.tile_at(b, origin);
-        product(b, &tiled, parts, None);
-    };
-    if !t.arith().is_emulation() {
-        b.title("Fallback for K = 0, without tensor cores.");
-        let origin = frame.own_origin(&mut b);
-        tile(&mut b, origin);
-        return b.finish();
-    }
-    b.title("f32 fallback for values that the split cannot represent.");
-    let blocks = frame.blocks();
-    let fallback = Fallback::parameters(&mut b);
-    let found = given.map(|is_given| !is_given && t.arith().is_scaled());
-    let origin = found.contains(&true).then(|| {
-        let problem = problem.with_distinct(&mut b);
-        let row_max = RowMax::declare(&mut b, &problem, found);
-        let origin = frame.own_origin(&mut b);
-        row_max.reset(&mut b, &problem, &origin, [frame.bm, frame.bn], frame.threads);
-        origin
-    });
-    fallback.run(&mut b, problem.k.into(), blocks, |b| {
-        let origin = origin.unwrap_or_else(|| frame.own_origin(b));
-        tile(b, origin);
-    });
+    let frame = Frame::declare(&mut b, &own, shape, problem, None);
+    body(&mut b, &frame, problem);
     b.finish()
+}
+
+/// Emits the computation of the tile at `origin`.
+fn tile(b: &mut KernelBuilder, frame: &Frame<'_>, origin: Origin) {
+    let (tiled, parts) = frame.tile_at(b, origin);
+    product(b, &tiled, parts, None);
 }

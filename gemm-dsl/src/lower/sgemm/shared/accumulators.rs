@@ -151,6 +151,7 @@ impl Accumulators {
             AccumulatorStorage::Many(buffer) if self.partials == 1 => {
                 self.access(*buffer, 0.into(), m.clone(), n.clone()).vector().load()
             }
+            AccumulatorStorage::Mma(mma) if mma.exchanges => mma.place(m, n).vector().load(),
             _ => Expr::Pack((0..4).map(|j| self.value(m, &(n.clone() + j))).collect()),
         }
     }
@@ -199,16 +200,38 @@ pub(crate) struct MmaAccumulators {
     pub fresh: Option<BufferId>,
     /// Recorded remainders of values that the splits cannot represent.
     pub unrepresentable: Option<UnrepresentableBits>,
+    /// True if pairs of lanes exchange accumulators after the main loop.
+    pub exchanges: bool,
 }
 
 impl MmaAccumulators {
     /// Register of this thread's element (m, n).
     pub fn place(&self, m: &Expr, n: &Expr) -> Access {
+        if self.exchanges {
+            return Access::new(self.sums, [m.clone(), n.clone() / 4, n.clone() % 4]);
+        }
         let of = |at: &Expr| [at.clone() / 2, at.clone() % 2];
         let ([i, upper], [j, right]) = (of(m), of(n));
         Access::new(self.sums, [i, j, upper * 2 + right])
     }
 }
+
+/// Emits the exchange of one column of accumulators between the lanes of a pair. Each lane has an
+/// element in the upper row, `at(0)`, and one in the lower row, `at(1)`, which is eight rows below.
+/// The even lane receives the upper row of both lanes, and the odd lane the lower row.
+pub(crate) fn exchange_column(b: &mut KernelBuilder, is_even: &Expr, at: impl Fn(i32) -> Access) {
+    let [upper, lower] =
+        [("upper", 0), ("lower", 1)].map(|(name, row)| Expr::from(b.let_(name, at(row).load())));
+    let given = is_even.clone().select(lower.clone(), upper.clone());
+    let received = Expr::Call(Intrinsic::ShuffleXor, vec![given, 1.into()]);
+    let received = Expr::from(b.let_("received", received));
+    b.store(at(0), is_even.clone().select(upper, received.clone()));
+    b.store(at(1), is_even.clone().select(received, lower));
+}
+
+/// Comment on such exchanges.
+pub(crate) const EXCHANGE: &str =
+    "Lane pairs exchange accumulators: even lanes keep the upper row, odd lanes the lower row.";
 
 /// Record of the values that a lane has met and that the splits cannot represent.
 pub(crate) struct UnrepresentableBits {

@@ -10,10 +10,12 @@ use super::schedule::{
 };
 use super::shared_tile::{SharedTile, shared_tiles};
 use super::slices::TileSlices;
+use super::splits::{FactorExtents, Splits};
 use super::tile::{StagedFactor, Tiled};
-use crate::ir::{Const, Expr, Geometry, KernelBuilder, Special, Var};
+use super::unrepresentable::{FlaggedTile, TileFlags};
+use crate::ir::{BufferId, Const, Expr, Geometry, KernelBuilder, Special, Var};
 use crate::plan::{SgemmPlan, TiledPlan};
-use crate::spec::Fragment;
+use crate::spec::{Copies, Factor, Fragment};
 use crate::target::arch::WARP;
 
 /// Declarations of a staged kernel that do not depend on the block's tile: constants, threads and
@@ -39,6 +41,16 @@ pub(crate) struct Frame<'p> {
     mma: Option<MmaCounts>,
     part: Option<BlockProduct>,
     shared: (SharedTile, SharedTile),
+    splits: Option<Splits>,
+    flags: Option<TileFlags>,
+}
+
+/// Splits of A and B that a kernel multiplies, as its parameters.
+#[derive(Clone, Copy)]
+pub(crate) struct SplitOperands {
+    pub buffers: [BufferId; 2],
+    /// Flags of values that the splits cannot represent, for FP32 emulation.
+    pub flags: Option<TileFlags>,
 }
 
 /// A thread's part of any tile: its elements of C, and its share of the copies of A and B.
@@ -56,6 +68,7 @@ impl<'p> Frame<'p> {
         plan: &'p SgemmPlan,
         t: &'p TiledPlan,
         problem: GemmProblem,
+        operands: Option<SplitOperands>,
     ) -> Self {
         let int = |v: u32| v as i32;
         let [rows, columns] = schedule::tile_meanings(plan, &problem);
@@ -85,6 +98,15 @@ impl<'p> Frame<'p> {
         let blocks_per_sm = plan.least_resident();
         let block = (t.threads_of_product(), t.products());
         b.geometry(Geometry { block, grid, blocks_per_sm });
+        let splits = t.splits().zip(operands).map(|(of, operands)| {
+            let pads = [bm, bn, bk].map(Expr::from);
+            if let Some(flags) = operands.flags {
+                let extents = FactorExtents::padded(&problem, &of, &pads);
+                let of_flag = FlaggedTile::declare(b).extents();
+                flags.shape(b, &problem, &extents, of_flag);
+            }
+            Splits::shape(b, &of, &pads, operands.buffers, &problem, Copies::Threads)
+        });
         let tid = match t.unsigned_tid() {
             true => b.unsigned("tid", Special::ThreadX),
             false => b.let_("tid", Special::ThreadX),
@@ -96,7 +118,8 @@ impl<'p> Frame<'p> {
             product: b.let_("product", Special::ThreadY),
             products,
         });
-        let shared = shared_tiles(b, t, [bm, bn, bk], part);
+        let split_count = splits.and_then(|splits| splits.count);
+        let shared = shared_tiles(b, t, [bm, bn, bk], part, split_count);
         let (slices, epilogue_threads, epilogue_thread) = match slices {
             None => (None, threads, tid),
             Some(constants) => {
@@ -121,6 +144,8 @@ impl<'p> Frame<'p> {
             mma,
             part,
             shared,
+            splits,
+            flags: operands.and_then(|operands| operands.flags),
         }
     }
 
@@ -222,23 +247,28 @@ impl<'p> Frame<'p> {
     ) -> Tiled<'p> {
         let Self { plan, t, bm, bn, bk, tm, tn, tid, threads, slices, part, .. } = *self;
         let begin = range.map(|range| range.begin);
+        let splits = self.splits.map(|splits| (splits, problem));
         let (epilogue_threads, epilogue_thread) = (self.epilogue_threads, self.epilogue_thread);
         let a = StagedFactor {
             plan: t.a(),
-            matrix: problem.a(),
+            matrix: problem.factor(Factor::A),
+            splits,
             origin: origin.row,
             extent: problem.m,
             shared: self.shared.0,
+            tile: bm,
             copy: a_copy,
             own: rows,
             begin,
         };
         let b = StagedFactor {
             plan: t.b(),
-            matrix: problem.b(),
+            matrix: problem.factor(Factor::B),
+            splits,
             origin: origin.col,
             extent: problem.n,
             shared: self.shared.1,
+            tile: bn,
             copy: b_copy,
             own: cols,
             begin,
@@ -258,6 +288,7 @@ impl<'p> Frame<'p> {
             epilogue_thread,
             slices,
             mma,
+            flags: self.flags,
             part,
             range,
             origin,

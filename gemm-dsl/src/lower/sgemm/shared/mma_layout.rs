@@ -39,6 +39,11 @@ impl MmaCounts {
         Self { plan, rows, cols, terms, steps, splits }
     }
 
+    /// Elements of a tile in 16 bytes, which are a row of an `ldmatrix` matrix.
+    fn lanes_of_row(&self, t: &TiledPlan) -> i32 {
+        t.a().elem().vector_lanes().into()
+    }
+
     /// Computes the positions of this lane's accumulators, and of the words of A and B that it
     /// loads.
     pub fn position(
@@ -57,13 +62,24 @@ impl MmaCounts {
             "A warp computes a WM x WN tile of the block tile with mma instructions; of each, a \
              lane",
         );
-        b.comment("holds every eighth row, and two adjacent columns out of eight.");
+        b.comment(match self.plan.exchanges() {
+            false => "holds every eighth row, and two adjacent columns out of eight.",
+            true => {
+                "holds one row, and after the exchange below four adjacent columns out of eight."
+            }
+        });
         let warp = b.let_("warp", epilogue_thread / WARP as i32);
         let lane = b.let_("lane", epilogue_thread % WARP as i32);
         let warp_row = b.let_("warp_row", warp / (bn / wn) * wm);
         let warp_col = b.let_("warp_col", warp % (bn / wn) * wn);
-        let row = b.let_("thread_row", warp_row + lane / lanes_n);
-        let col = b.let_("thread_col", warp_col + lane % lanes_n * 2);
+        // Four lanes share a row of accumulators. If pairs of lanes have exchanged accumulators,
+        // two lanes share a row, and the rows of a pair are eight apart.
+        let (own_row, own_col, adjacent) = match self.plan.exchanges() {
+            false => (lane / lanes_n, lane % lanes_n * 2, 2),
+            true => (lane % 2 * 8 + lane / 4, lane % 4 / 2 * 4, 4),
+        };
+        let row = b.let_("thread_row", warp_row + own_row);
+        let col = b.let_("thread_col", warp_col + own_col);
         let loads = [self.plan.loads_a(), self.plan.loads_b()];
         let own = match loads {
             [true, true] => [None, None],
@@ -78,22 +94,31 @@ impl MmaCounts {
                 [(!loads_a).then(|| line(row)), col.map(line)]
             }
         };
+        let lanes = self.lanes_of_row(t);
         if loads.contains(&true) {
-            b.comment(
-                "ldmatrix: each lane passes the address of four elements of K, for all lanes of \
-                 its warp.",
-            );
+            let elements = if lanes == 4 { "four" } else { "eight" };
+            b.comment(format!(
+                "ldmatrix: each lane passes the address of {elements} elements of K, for all lanes \
+                 of its warp.",
+            ));
         }
         // Order of the matrices: for A the upper and the lower rows, then both for the next
         // elements of K; for B ascending K.
         let of_a = loads[0].then(|| LdmatrixLine {
             free: b.let_("a_frag_row", warp_row + lane % Mma::ROWS as i32),
-            term: b.let_("a_frag_k", lane / Mma::ROWS as i32 * 4),
+            term: b.let_("a_frag_k", lane / Mma::ROWS as i32 * lanes),
         });
-        let mma = self.plan.terms() as i32 / 4;
-        let of_b = loads[1].then(|| LdmatrixLine {
-            free: b.let_("b_frag_col", warp_col + lane % Mma::COLS as i32),
-            term: b.let_("b_frag_k", lane / Mma::COLS as i32 % mma * 4),
+        let mma = self.plan.terms() as i32 / lanes;
+        let of_b = loads[1].then(|| {
+            let col = warp_col + lane % Mma::COLS as i32;
+            // Converted columns are loaded in pairs: the upper half of the lanes passes addresses
+            // of the second column of instructions.
+            let pairs = self.plan.converted() && self.plan.cols().is_multiple_of(2);
+            let side = pairs.then(|| lane / Mma::ROWS as i32 * Mma::COLS as i32);
+            LdmatrixLine {
+                free: b.let_("b_frag_col", side.into_iter().fold(col, |col, side| col + side)),
+                term: b.let_("b_frag_k", lane / Mma::COLS as i32 % mma * lanes),
+            }
         });
         let rows = Elements {
             adjacent: Adjacent::One,
@@ -103,7 +128,7 @@ impl MmaCounts {
             threads: lanes_m,
         };
         let cols = Elements {
-            adjacent: Adjacent::Of(2),
+            adjacent: Adjacent::Of(adjacent),
             first: col,
             name: tn,
             count: t.tn(),

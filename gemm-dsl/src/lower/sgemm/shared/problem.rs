@@ -86,6 +86,11 @@ impl GemmProblem {
         self.matrix(2)
     }
 
+    /// Matrix A or B, if the kernel takes it.
+    pub fn factor(&self, factor: Factor) -> Option<Matrix> {
+        self.matrices[factor.index()]
+    }
+
     fn matrix(&self, nth: usize) -> Matrix {
         self.matrices[nth]
             .unwrap_or_else(|| unreachable!("a builder uses only matrices that its kernel takes"))
@@ -310,7 +315,7 @@ impl GemmProblem {
             KernelKind::Naive(_) => return,
             KernelKind::Wgmma(t) => [1, 1, t.epilogue().width()],
             KernelKind::Direct(d) => [d.a().width(), d.b().width(), d.epilogue().width()],
-            KernelKind::Tiled(t) => [t.a().width(), t.b().width(), t.epilogue().width()],
+            KernelKind::Tiled(t) => t.widths(),
         };
         for (nth, width) in [a_width, b_width, c].into_iter().enumerate() {
             let Some(matrix) = self.matrices[nth].filter(|_| width > 1) else { continue };

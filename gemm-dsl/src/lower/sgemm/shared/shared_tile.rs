@@ -17,6 +17,8 @@ pub(crate) struct SharedTile {
     rows_along_k: bool,
     /// True if there are several buffers. An additional dimension then selects one.
     several: bool,
+    /// True if there is a tile for each split of a value. An additional dimension then selects one.
+    is_split: bool,
     /// Index of the thread's GEMM, if the block computes several. The first dimension then selects
     /// the GEMM.
     product: Option<Var>,
@@ -25,11 +27,17 @@ pub(crate) struct SharedTile {
 impl SharedTile {
     /// Element of the tile in buffer `slot`, at index `free` along the axis shared with C, and at
     /// `k`.
-    pub fn at(&self, slot: &Expr, [free, k]: [Expr; 2]) -> Access {
+    pub fn at(&self, slot: &Expr, at: [Expr; 2]) -> Access {
+        self.split_at(slot, &0.into(), at)
+    }
+
+    /// Element of the tile of a split.
+    pub fn split_at(&self, slot: &Expr, split: &Expr, [free, k]: [Expr; 2]) -> Access {
+        let split = self.is_split.then(|| split.clone());
         let slot = self.several.then(|| slot.clone());
         let at = if self.rows_along_k { [free, k] } else { [k, free] };
         let product = self.product.map(Expr::from);
-        Access::new(self.buffer, product.into_iter().chain(slot).chain(at))
+        Access::new(self.buffer, product.into_iter().chain(slot).chain(split).chain(at))
     }
 }
 
@@ -44,6 +52,7 @@ pub(crate) fn shared_tiles(
     t: &TiledPlan,
     [bm, bn, bk]: [Const; 3],
     part: Option<BlockProduct>,
+    splits: Option<Const>,
 ) -> (SharedTile, SharedTile) {
     let slots = match t.buffers() {
         1 => None,
@@ -65,9 +74,10 @@ pub(crate) fn shared_tiles(
         let [rows, cols] = by_row(&plan, free, bk);
         let [row_axis, col_axis] = by_row(&plan, plan.free(), Axis::K);
         let rows_along_k = col_axis == Axis::K;
-        // Dimensions from outermost to innermost: GEMMs of the block, buffers, then shared rows.
-        let outer: Vec<Expr> =
-            part.map(|part| part.products).into_iter().chain(slots).map(Expr::from).collect();
+        // Dimensions from outermost to innermost: GEMMs of the block, buffers, splits, then shared
+        // rows.
+        let outer = part.map(|part| part.products).into_iter().chain(slots).chain(splits);
+        let outer: Vec<Expr> = outer.map(Expr::from).collect();
         let first = outer.len();
         let inner = if plan.shared() == row_axis { [first + 1, first] } else { [first, first + 1] };
         let order = (0..first).chain(inner).collect();
@@ -80,17 +90,19 @@ pub(crate) fn shared_tiles(
         };
         let dims = outer.into_iter().chain([rows.into(), cols.into()]);
         let name = format!("{}s", plan.letter());
+        let splits_of = if splits.is_some() { "splits of " } else { "" };
         let meaning = match (part, &slots) {
-            (None, None) => format!("tile of {}{lies}", plan.letter()),
-            (Some(_), None) => format!("one tile of {} per GEMM{lies}", plan.letter()),
-            (None, Some(_)) => format!("one tile of {} per {slot}{lies}", plan.letter()),
+            (None, None) => format!("{splits_of}tile of {}{lies}", plan.letter()),
+            (Some(_), None) => format!("{splits_of}one tile of {} per GEMM{lies}", plan.letter()),
+            (None, Some(_)) => format!("{splits_of}one tile of {} per {slot}{lies}", plan.letter()),
             (Some(_), Some(_)) => {
-                format!("one tile of {} per GEMM and {slot}{lies}", plan.letter())
+                format!("{splits_of}one tile of {} per GEMM and {slot}{lies}", plan.letter())
             }
         };
         let layout = BufferLayout::Array { order, pad, swizzle: plan.swizzle() };
         let buffer = b.shared(&name, plan.elem(), dims, layout, meaning);
-        SharedTile { buffer, rows_along_k, several, product: part.map(|part| part.product) }
+        let (is_split, product) = (splits.is_some(), part.map(|part| part.product));
+        SharedTile { buffer, rows_along_k, several, is_split, product }
     };
     let [pad_a, pad_b] = pads;
     (tile(t.a(), bm, pad_a), tile(t.b(), bn, pad_b))

@@ -9,8 +9,11 @@ use super::problem::{GemmProblem, Matrix};
 use super::schedule::{BlockProduct, KRange, Origin};
 use super::shared_tile::{SharedTile, by_row};
 use super::slices::TileSlices;
-use crate::ir::{Access, Const, Expr, Scalar, Var};
+use super::splits::Splits;
+use super::unrepresentable::TileFlags;
+use crate::ir::{Access, BufferId, Const, Expr, KernelBuilder, Scalar, Var};
 use crate::plan::{OperandPlan, SgemmPlan, TiledPlan};
+use crate::spec::Factor;
 
 /// State that the builders of a staged kernel share.
 pub(crate) struct Tiled<'p> {
@@ -33,6 +36,8 @@ pub(crate) struct Tiled<'p> {
     pub slices: Option<TileSlices>,
     /// Warp tile for tensor cores, if they are used.
     pub mma: Option<WarpMma>,
+    /// Flags of values that the splits cannot represent, if an earlier launch computes the splits.
+    pub flags: Option<TileFlags>,
     /// Index of the thread's GEMM, if the block computes several.
     pub part: Option<BlockProduct>,
     /// Range of K that the block accumulates; `None` for all of K.
@@ -48,11 +53,16 @@ pub(crate) struct Tiled<'p> {
 /// Operand A or B: its plan, and the locations of its elements.
 pub(crate) struct StagedFactor {
     pub plan: OperandPlan,
-    pub matrix: Matrix,
+    /// Matrix in `f32`; `None` if the kernel reads only its splits.
+    pub matrix: Option<Matrix>,
+    /// Splits that are copied in place of the matrix, and the problem that selects them.
+    pub splits: Option<(Splits, GemmProblem)>,
     /// First row of A or column of B of the block; `extent` is the matrix's extent along this axis.
     pub origin: Var,
     pub extent: Scalar,
     pub shared: SharedTile,
+    /// Extent of the tile along the axis that the operand shares with C.
+    pub tile: Const,
     /// The thread's share of the copies of a tile.
     pub copy: TileCopy,
     /// Elements that the thread multiplies.
@@ -62,15 +72,74 @@ pub(crate) struct StagedFactor {
 }
 
 impl StagedFactor {
-    /// Element in global memory, given its row of A or column of B, and its k relative to the
-    /// block's range.
+    /// Element of the matrix, given its row of A or column of B, and its k relative to the block's
+    /// range.
     pub fn at(&self, free: Expr, k: Expr) -> Access {
-        let k = match self.begin {
+        let [row, col] = by_row(&self.plan, free, self.term(k));
+        self.matrix().at(row, col)
+    }
+
+    /// Element that is copied to the tile of a split, at the same position.
+    pub fn source(&self, split: &Expr, free: Expr, k: Expr) -> Access {
+        match &self.splits {
+            None => self.at(free, k),
+            Some((splits, problem)) => {
+                splits.at(problem, self.factor(), [split.clone(), free, self.term(k)])
+            }
+        }
+    }
+
+    /// Array from which tiles are copied.
+    pub fn source_buffer(&self) -> BufferId {
+        match &self.splits {
+            None => self.matrix().buffer,
+            Some((splits, _)) => splits.buffers[self.factor().index()],
+        }
+    }
+
+    /// Distance between the lines of this array, in elements.
+    pub fn source_stride(&self) -> Scalar {
+        match &self.splits {
+            None => self.matrix().stride,
+            Some((splits, _)) => splits.pitch(),
+        }
+    }
+
+    /// Distance between the splits of the matrix, in elements; `None` if there is one split.
+    pub fn apart(&self) -> Option<Expr> {
+        let (splits, _) = self.splits.as_ref().filter(|(splits, _)| splits.count.is_some())?;
+        let lines = Expr::from(self.extent).div_ceil(self.tile) * self.tile;
+        Some(lines.wide() * Expr::from(splits.pitch()).wide())
+    }
+
+    /// Constant for the number of splits of a value, if there are several.
+    pub fn split_count(&self) -> Option<Const> {
+        self.splits.as_ref().and_then(|(splits, _)| splits.count)
+    }
+
+    /// Emits `body` for each split, or once if the matrix itself is copied.
+    pub fn each_split(&self, b: &mut KernelBuilder, body: impl FnOnce(&mut KernelBuilder, Expr)) {
+        match &self.splits {
+            None => body(b, 0.into()),
+            Some((splits, _)) => splits.each(b, body),
+        }
+    }
+
+    fn factor(&self) -> Factor {
+        self.plan.free().factor()
+    }
+
+    fn matrix(&self) -> Matrix {
+        self.matrix
+            .unwrap_or_else(|| unreachable!("body: a kernel takes the matrices that it reads"))
+    }
+
+    /// Position in K of a term of the block's range.
+    fn term(&self, k: Expr) -> Expr {
+        match self.begin {
             None => k,
             Some(begin) => begin + k,
-        };
-        let [row, col] = by_row(&self.plan, free, k);
-        self.matrix.at(row, col)
+        }
     }
 }
 

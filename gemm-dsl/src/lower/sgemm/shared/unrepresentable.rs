@@ -2,15 +2,24 @@
 //! kernel that splits A and B detects them and sets a flag in global memory. If the flag is set,
 //! the tensor-core GEMM stores nothing, and the `f32` fallback that is launched next computes C.
 //! Both are always launched, so the host never reads the flag.
+//!
+//! If the splits are padded to whole tiles, each tile of A and B has its own flag instead. The GEMM
+//! then recomputes the sums to which such values contribute.
 
 use crate::ir::program::{Program, Slot, TempFill};
 use crate::ir::{
-    Access, AtomicOp, BufferId, Elem, Expr, KernelBuilder, MemoryOrder, Operand, Scope, Special,
-    Var,
+    Access, AtomicOp, BufferId, Const, Elem, Expr, KernelBuilder, MemoryOrder, Operand, Scope,
+    Special, Var,
 };
+use crate::lower::sgemm::shared::problem::GemmProblem;
+use crate::lower::sgemm::shared::splits::{self, FactorExtents, LINES, TERMS};
 use crate::lower::sgemm::shared::tf32::HALF;
-use crate::lower::sgemm::shared::workspace::{UNREPRESENTABLE, UNREPRESENTABLE_TICKETS};
+use crate::lower::sgemm::shared::workspace::{
+    TILE_FLAGS, UNREPRESENTABLE, UNREPRESENTABLE_TICKETS,
+};
 use crate::lower::tickets::{self, Tickets};
+use crate::plan::SplitsPlan;
+use crate::spec::Factor;
 use crate::target::FloatLayout;
 use std::ops::Range;
 
@@ -62,6 +71,86 @@ impl UnrepresentableFlag {
         );
         let unrepresentable = b.let_("needs_fallback", self.word().load());
         Expr::from(unrepresentable).equals(Expr::U32(0))
+    }
+}
+
+/// Flags of tiles of A and B with values that the splits cannot represent. Their tiles are those of
+/// the kernel that computes the splits. It writes all flags, so they need no reset.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TileFlags([BufferId; 2]);
+
+/// Extents of a flagged tile as constants of a GEMM kernel.
+#[derive(Clone, Copy)]
+pub(crate) struct FlaggedTile {
+    pub lines: Const,
+    pub terms: Const,
+}
+
+impl FlaggedTile {
+    pub fn declare(b: &mut KernelBuilder) -> Self {
+        let lines = "rows of A, or columns of B, of a flagged tile";
+        Self {
+            lines: b.constant("FLAG_LINES", LINES, lines),
+            terms: b.constant("FLAG_K", TERMS, "extent of K of a flagged tile"),
+        }
+    }
+
+    pub fn extents(self) -> [Const; 2] {
+        [self.lines, self.terms]
+    }
+}
+
+/// Adds the flags of the tiles of `counts` matrices to a program.
+pub(crate) fn tile_flags(
+    program: &mut Program,
+    of: &SplitsPlan,
+    lines: [&Expr; 2],
+    terms: &Expr,
+    counts: [Option<&Expr>; 2],
+) -> [(Operand, Slot); 2] {
+    Factor::BOTH.map(|factor| {
+        let nth = factor.index();
+        let tiles = splits::tile_counts(of, factor, lines[nth], terms);
+        let dims: Vec<Expr> = counts[nth].cloned().into_iter().chain(tiles).collect();
+        let name = ["flags of tiles of A", "flags of tiles of B"][nth];
+        (TILE_FLAGS[nth], program.temp(name, Elem::U32, dims))
+    })
+}
+
+impl TileFlags {
+    /// Declares the parameters, after those of the problem.
+    pub fn parameters(b: &mut KernelBuilder) -> Self {
+        Self(Factor::BOTH.map(|factor| {
+            let nth = factor.index();
+            b.global(["lost_a", "lost_b"][nth], Elem::U32, TILE_FLAGS[nth])
+        }))
+    }
+
+    /// Sets the shapes, given the extents of the splits and those of a tile.
+    pub fn shape(
+        self,
+        b: &mut KernelBuilder,
+        problem: &GemmProblem,
+        extents: &FactorExtents,
+        [of_strip, of_tile]: [Const; 2],
+    ) {
+        let along = extents.terms.clone().div_ceil(of_tile);
+        for (factor, buffer) in Factor::BOTH.into_iter().zip(self.0) {
+            let strips = extents.lines[factor.index()].clone().div_ceil(of_strip);
+            let batch = problem.count_of(factor).map(Expr::from);
+            let apart = batch.as_ref().map(|_| strips.clone().wide() * along.clone().wide());
+            b.shape(
+                buffer,
+                batch.into_iter().chain([strips, along.clone()]),
+                apart.into_iter().chain([along.clone(), 1.into()]),
+            );
+        }
+    }
+
+    /// Flag of a tile, given the index of its matrix in a batch, and the indices of the tile along
+    /// the lines and along K.
+    pub fn at(self, factor: Factor, matrix: Option<Expr>, tile: [Expr; 2]) -> Access {
+        Access::new(self.0[factor.index()], matrix.into_iter().chain(tile))
     }
 }
 

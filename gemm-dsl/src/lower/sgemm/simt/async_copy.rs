@@ -22,6 +22,8 @@ pub(crate) struct AsyncCopies<'t> {
     factor: &'t StagedFactor,
     pointers: BufferId,
     held: CopyPointers,
+    /// Distance between the splits of the matrix, if there are several.
+    apart: Option<Var>,
 }
 
 /// Pointers of a thread: the plan's [`Pointers`] with variables of the kernel.
@@ -70,6 +72,13 @@ impl CopyPointers {
     }
 }
 
+/// Destination of a copy: a buffer of the ring, and a split.
+#[derive(Clone, Copy)]
+struct TileOfSplit<'e> {
+    slot: &'e Expr,
+    split: &'e Expr,
+}
+
 /// Condition of a copy, and the value that is stored if it is false.
 #[derive(Clone, Copy)]
 pub(crate) enum CopyCondition<'e> {
@@ -93,14 +102,19 @@ impl<'t> AsyncCopies<'t> {
         let held = CopyPointers::from_plan(copy, plan.pointers());
         let what = format!("source of this thread's next copy of {}", plan.letter());
         let name = name_of(plan, "src");
-        let pointers = b.pointers(&name, factor.matrix.buffer, held.count().map(Expr::from), what);
-        let stream = Self { factor, pointers, held };
+        let pointers =
+            b.pointers(&name, factor.source_buffer(), held.count().map(Expr::from), what);
+        let apart = factor.apart().map(|apart| {
+            b.comment(format!("Distance between the splits of {}.", plan.letter()));
+            b.let_(&name_of(plan, "apart"), apart)
+        });
+        let stream = Self { factor, pointers, held, apart };
         let point = |b: &mut KernelBuilder, i: Expr, free: Expr, at: Expr| {
             let free = match plan.contiguous() {
                 Axis::K => clamped(factor, free),
                 Axis::M | Axis::N => wrapped(factor, free),
             };
-            let at = factor.at(free, at);
+            let at = factor.source(&0.into(), free, at);
             b.push(Stmt::Point { pointer: stream.pointer(&i), at });
         };
         let place = |line: Expr, along: Expr| match plan.contiguous() {
@@ -137,10 +151,12 @@ impl<'t> AsyncCopies<'t> {
         // With a row stride, a row may end inside a vector, so each element has its own guard.
         let split = plan.straddles() && matches!(when, CopyCondition::Below(_));
         let width = if split { 1 } else { plan.width() };
-        self.factor.copy.each(b, share, |b, place| {
-            for lane in (0..plan.width() as i32).step_by(width as usize) {
-                self.copy(b, &place, lane, width, slot, when);
-            }
+        self.factor.each_split(b, |b, split| {
+            self.factor.copy.each(b, share, |b, place| {
+                for lane in (0..plan.width() as i32).step_by(width as usize) {
+                    self.copy(b, &place, lane, width, TileOfSplit { slot, split: &split }, when);
+                }
+            });
         });
     }
 
@@ -151,17 +167,18 @@ impl<'t> AsyncCopies<'t> {
         place: &CopyPlace,
         lane: i32,
         width: u32,
-        slot: &Expr,
+        to: TileOfSplit<'_>,
         when: CopyCondition<'_>,
     ) {
+        let TileOfSplit { slot, split } = to;
         let [free, index] = place.lane(lane);
         let to = match when {
             CopyCondition::AtEnd { terms, bk } => (index.clone() + bk - terms.clone()) % bk,
             CopyCondition::Always | CopyCondition::If(_) | CopyCondition::Below(_) => index.clone(),
         };
-        let wide = |a: Access| if width == 4 { a.vector() } else { a };
-        let target = wide(self.factor.shared.at(slot, [free, to]));
-        let source = wide(self.source(place, lane));
+        let wide = |a: Access| if width > 1 { a.vector() } else { a };
+        let target = wide(self.factor.shared.split_at(slot, split, [free, to]));
+        let source = wide(self.source(place, split, lane));
         let (cond, or_zero) = match when {
             CopyCondition::Always => {
                 return b.push(Stmt::CopyAsync { target, source, guard: None });
@@ -183,7 +200,7 @@ impl<'t> AsyncCopies<'t> {
     pub fn advance(&self, b: &mut KernelBuilder, width: &Expr) {
         let by = match self.factor.plan.contiguous() {
             Axis::K => width.clone(),
-            Axis::M | Axis::N => width.clone().wide() * self.factor.matrix.stride,
+            Axis::M | Axis::N => width.clone().wide() * self.factor.source_stride(),
         };
         match self.held.count() {
             None => b.push(Stmt::Advance { pointer: self.pointer(&Expr::I32(0)), by }),
@@ -198,10 +215,14 @@ impl<'t> AsyncCopies<'t> {
         PointerRef { buffer: self.pointers, index }
     }
 
-    /// Source of access `place`, starting at its element `lane`.
-    fn source(&self, place: &CopyPlace, lane: i32) -> Access {
-        let stride = self.factor.matrix.stride;
+    /// Source of access `place` in a split, starting at its element `lane`.
+    fn source(&self, place: &CopyPlace, split: &Expr, lane: i32) -> Access {
+        let stride = self.factor.source_stride();
         let (pointer, offset) = self.held.source(place.i.clone(), stride, lane);
+        let offset = match self.apart {
+            None => offset,
+            Some(apart) => split.clone().wide() * apart + offset,
+        };
         Access::new(self.pointers, pointer.into_iter().chain([offset]))
     }
 }

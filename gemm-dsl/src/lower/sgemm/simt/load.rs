@@ -25,7 +25,7 @@ impl<'t> Loads<'t> {
     }
 
     fn is_wide(&self) -> bool {
-        self.factor.plan.width() == 4
+        self.factor.plan.width() > 1
     }
 
     fn stores_as_read(&self) -> bool {
@@ -36,17 +36,18 @@ impl<'t> Loads<'t> {
     pub fn registers(&self, b: &mut KernelBuilder) -> BufferId {
         let plan = &self.factor.plan;
         let what = format!("prefetched share of the next tile of {}", plan.letter());
-        let lanes = self.is_wide().then_some(Expr::I32(4));
-        let dims = [self.factor.copy.count.into()].into_iter().chain(lanes);
+        let lanes = self.is_wide().then_some(Expr::I32(plan.width() as i32));
+        let splits = self.factor.split_count().map(Expr::from);
+        let dims = splits.into_iter().chain([self.factor.copy.count.into()]).chain(lanes);
         b.registers(&name_of(plan, "next"), plan.elem(), dims, what)
     }
 
     /// Copies a tile from global to shared memory. If the tile may be ragged, `limit` is the number
     /// of valid k.
     pub fn to_shared(&self, b: &mut KernelBuilder, slot: &Expr, k0: &Expr, limit: Option<&Expr>) {
-        self.factor.copy.each(b, &CopyShare::All, |b, place| {
-            let value = self.value(b, &place, k0, limit);
-            self.store(b, slot, &place, value);
+        self.each(b, |b, split, place| {
+            let value = self.value(b, &split, &place, k0, limit);
+            self.store(b, slot, &split, &place, value);
         });
     }
 
@@ -59,32 +60,45 @@ impl<'t> Loads<'t> {
         k0: &Expr,
         limit: Option<&Expr>,
     ) {
-        self.factor.copy.each(b, &CopyShare::All, |b, place| {
-            let value = self.value(b, &place, k0, limit);
-            b.store(self.register(registers, place.i), value);
+        self.each(b, |b, split, place| {
+            let value = self.value(b, &split, &place, k0, limit);
+            b.store(self.register(registers, split, place.i), value);
         });
     }
 
     /// Stores the registers of a tile to shared memory.
     pub fn registers_to_shared(&self, b: &mut KernelBuilder, registers: BufferId, slot: &Expr) {
-        self.factor.copy.each(b, &CopyShare::All, |b, place| {
+        self.each(b, |b, split, place| {
             if self.stores_as_read() {
-                let value = self.register(registers, place.i.clone()).load();
-                return self.store(b, slot, &place, value);
+                let value = self.register(registers, split.clone(), place.i.clone()).load();
+                return self.store(b, slot, &split, &place, value);
             }
-            for j in 0..4 {
-                let value = Access::new(registers, [place.i.clone(), j.into()]).load();
-                b.store(self.factor.shared.at(slot, place.lane(j)), value);
+            for j in 0..self.factor.plan.width() as i32 {
+                let value = self.lane(registers, split.clone(), place.i.clone(), Some(j)).load();
+                b.store(self.factor.shared.split_at(slot, &split, place.lane(j)), value);
             }
         });
     }
 
-    fn register(&self, registers: BufferId, i: Expr) -> Access {
+    /// Emits `body` for each access of the thread to each split.
+    fn each(&self, b: &mut KernelBuilder, body: impl FnOnce(&mut KernelBuilder, Expr, CopyPlace)) {
+        self.factor.each_split(b, |b, split| {
+            self.factor.copy.each(b, &CopyShare::All, |b, place| body(b, split, place));
+        });
+    }
+
+    fn register(&self, registers: BufferId, split: Expr, i: Expr) -> Access {
         if self.is_wide() {
-            Access::new(registers, [i, 0.into()]).vector()
+            self.lane(registers, split, i, Some(0)).vector()
         } else {
-            Access::new(registers, [i])
+            self.lane(registers, split, i, None)
         }
+    }
+
+    /// Register of an element of access `i`, or of its only element.
+    fn lane(&self, registers: BufferId, split: Expr, i: Expr, lane: Option<i32>) -> Access {
+        let split = self.factor.split_count().map(|_| split);
+        Access::new(registers, split.into_iter().chain([i]).chain(lane.map(Expr::I32)))
     }
 
     /// Declares a variable for the row of A or column of B at a position.
@@ -100,6 +114,7 @@ impl<'t> Loads<'t> {
     fn value(
         &self,
         b: &mut KernelBuilder,
+        split: &Expr,
         place: &CopyPlace,
         k0: &Expr,
         limit: Option<&Expr>,
@@ -108,7 +123,7 @@ impl<'t> Loads<'t> {
             Some(edge) => edge.clone(),
             None => self.name_edge(b, place),
         };
-        let access = self.factor.at(edge, k0.clone() + place.k.clone());
+        let access = self.factor.source(split, edge, k0.clone() + place.k.clone());
         let value = if self.is_wide() { access.vector().load() } else { access.load() };
         let Some(limit) = limit else { return value };
         let plan = &self.factor.plan;
@@ -124,18 +139,25 @@ impl<'t> Loads<'t> {
             let [_, at] = place.lane(j.into());
             at.lt(limit.clone()).select(Expr::from(v).lane(j), zeros(plan, 1))
         };
-        Expr::Pack((0..4).map(lane).collect())
+        Expr::Pack((0..plan.width() as u8).map(lane).collect())
     }
 
-    fn store(&self, b: &mut KernelBuilder, slot: &Expr, place: &CopyPlace, value: Expr) {
-        let shared = self.factor.shared;
+    fn store(
+        &self,
+        b: &mut KernelBuilder,
+        slot: &Expr,
+        split: &Expr,
+        place: &CopyPlace,
+        value: Expr,
+    ) {
+        let shared = |lane| self.factor.shared.split_at(slot, split, place.lane(lane));
         if self.stores_as_read() {
-            let target = shared.at(slot, place.lane(0));
+            let target = shared(0);
             return b.store(if self.is_wide() { target.vector() } else { target }, value);
         }
         let v = b.let_(&name_of(&self.factor.plan, "vector"), value);
-        for j in 0..4 {
-            b.store(shared.at(slot, place.lane(j)), Expr::from(v).lane(j as u8));
+        for j in 0..self.factor.plan.width() as i32 {
+            b.store(shared(j), Expr::from(v).lane(j as u8));
         }
     }
 }

@@ -8,21 +8,30 @@ use crate::lower::sgemm::shared::accumulator_tile::TileParts;
 use crate::lower::sgemm::shared::accumulators::Accumulators;
 use crate::lower::sgemm::shared::epilogue::{BlockSums, finish_block};
 use crate::lower::sgemm::shared::epilogue_expression::EpilogueExpression;
-use crate::lower::sgemm::shared::frame::Frame;
-use crate::lower::sgemm::shared::problem::GemmProblem;
+use crate::lower::sgemm::shared::frame::{Frame, SplitOperands};
+use crate::lower::sgemm::shared::problem::{GemmProblem, TakenMatrices};
 use crate::lower::sgemm::shared::sharing::SharedTiles;
 use crate::lower::sgemm::shared::split_k::SplitKWorkspace;
+use crate::lower::sgemm::shared::splits::Splits;
 use crate::lower::sgemm::shared::tile::Tiled;
+use crate::lower::sgemm::shared::unrepresentable::TileFlags;
 use crate::plan::{SgemmPlan, TiledPlan};
 
-/// Emits the kernel body. The problem must already be declared.
-pub(crate) fn body(
-    b: &mut KernelBuilder,
-    plan: &SgemmPlan,
-    shape: &TiledPlan,
-    problem: GemmProblem,
-) {
-    let frame = Frame::declare(b, plan, shape, problem);
+/// Emits the parameters and the body of the kernel.
+pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, shape: &TiledPlan) {
+    let buffers = shape.splits().map(|of| (of, Splits::arrays(b, &of)));
+    let (problem, operands) = match buffers {
+        None => (GemmProblem::declare(b, plan, TakenMatrices::All), None),
+        Some((of, buffers)) => {
+            // FP32 emulation recomputes some sums from A and B themselves.
+            let emulates = of.arith().is_emulation();
+            let takes = if emulates { TakenMatrices::All } else { TakenMatrices::Result };
+            let problem = GemmProblem::declare(b, plan, takes).with_distinct(b);
+            let flags = emulates.then(|| TileFlags::parameters(b));
+            (problem, Some(SplitOperands { buffers, flags }))
+        }
+    };
+    let frame = Frame::declare(b, plan, shape, problem, operands);
     let split = SplitKWorkspace::declare(b, plan, &problem, frame.accumulators());
     match problem.shared {
         Some(SharedTiles::Whole(_)) => unreachable!("check: `persistent` needs a producer"),
@@ -51,6 +60,9 @@ pub(crate) fn product(
     let block = tiled.accumulator_tile();
     let finish = EpilogueExpression::declare(b, tiled.plan, &block.problem);
     let acc = main_loop(b, tiled);
+    if let Some((mma, warp)) = acc.mma().zip(tiled.mma.as_ref()) {
+        mma.exchange(b, tiled, warp);
+    }
     let slices = tiled.slices.map(|slices| slices.of_block);
     let acc = if slices.is_some() { acc.in_one(b, &block) } else { acc };
     let seen = seen_by_slices(b, &acc);

@@ -13,7 +13,7 @@ use crate::spec::{Arith, SgemmSpec, Tile};
 use crate::target::arch::{BLOCK_THREADS, LARGEST};
 
 /// Keys that determine the amount of shared memory.
-const SHARED_KEYS: [&str; 9] = [
+const SHARED_KEYS: [&str; 10] = [
     "tile",
     "transpose",
     "pad_a",
@@ -23,6 +23,7 @@ const SHARED_KEYS: [&str; 9] = [
     "layout",
     "products",
     "slices",
+    "convert",
 ];
 
 /// Checks a block's shared memory against its limit. The fault concerns the key whose change helps.

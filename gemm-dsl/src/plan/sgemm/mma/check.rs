@@ -3,6 +3,7 @@
 mod messages;
 
 use super::MmaPlan;
+use crate::ir::Elem;
 use crate::ir::Mma;
 use crate::plan::Faults;
 use crate::spec::{Arith, Fragment, Order, Rect, SgemmSpec, Tile};
@@ -32,6 +33,31 @@ pub(crate) fn acting(spec: &SgemmSpec, faults: &mut Faults) {
     for (key, is_given, because) in given {
         if is_given && faults.sound(&[key]) {
             faults.0.push(messages::beside_tensor_cores(key, spec.arith, because));
+        }
+    }
+}
+
+/// Rejects keys that choose how matrices in `f32` are copied and read, if converted matrices are
+/// copied instead.
+pub(crate) fn acting_on_converted(spec: &SgemmSpec, faults: &mut Faults) {
+    if !spec.converts_matrices() || spec.is_wgmma() {
+        return;
+    }
+    let given = [
+        ("transpose", spec.transpose, "converted matrices are always K-major"),
+        ("ldmatrix", spec.ldmatrix, "tiles of converted matrices are always read by `ldmatrix`"),
+    ];
+    for (key, is_given, because) in given {
+        if is_given && faults.sound(&[key]) {
+            faults.0.push(messages::beside_converted(key, because));
+        }
+    }
+    let Some(format) = spec.arith.format() else { return };
+    let lanes = Elem::from_format(format).vector_lanes().into();
+    for (key, pad) in [("pad_a", spec.pad_a), ("pad_b", spec.pad_b)] {
+        if faults.sound(&[key]) {
+            let whole = pad.is_multiple_of(lanes);
+            faults.require(whole, || messages::padding_of_vectors(key, pad, lanes));
         }
     }
 }

@@ -4,9 +4,10 @@ use crate::ir::{Elem, Variant};
 use crate::plan::sgemm::epilogue::EpiloguePlan;
 use crate::plan::sgemm::epilogue_staging::BlockSize;
 use crate::plan::sgemm::mma::MmaPlan;
-use crate::plan::sgemm::operand::{Axis, OperandFacts, OperandPlan, contiguous_axes, shared_axes};
+use crate::plan::sgemm::operand::{Axis, OperandFacts, OperandPlan, copied_axes, shared_axes};
 use crate::plan::sgemm::pipeline::{Pipeline, Ragged};
 use crate::plan::sgemm::shared_memory::SharedBytes;
+use crate::plan::sgemm::splits::SplitsPlan;
 use crate::plan::sgemm::{Decided, Passed, decided, facts};
 use crate::spec::{Arith, Bounds, Factor, Fragment, Order, Rect, SgemmSpec, Tile};
 
@@ -67,6 +68,8 @@ facts! {
         warp: Option<WarpTile>,
         /// Plan of the tensor-core instructions; it requires a warp tile.
         mma: Option<MmaPlan>,
+        /// Splits of A and B that an earlier launch computes, and whose tiles are staged.
+        splits: Option<SplitsPlan>,
         /// Assignment of the elements of the warp tile (without one, of the block tile) to threads
         /// on CUDA cores. Under [`Fragment::Split`], `tm` and `tn` are multiples of 4.
         fragment: Fragment,
@@ -121,18 +124,22 @@ impl TiledDraft {
 impl TiledPlan {
     /// Plans a variant of a valid spec. [`TiledDraft`] also calls it before the last checks.
     pub(crate) fn new(spec: &SgemmSpec, tile: Tile, variant: Variant) -> Self {
-        let (thread, pipeline) = (spec.thread_tile(), Pipeline::from_spec(spec));
-        let [threads_m, threads_n] = threads_of_tile(spec, tile);
+        let pipeline = Pipeline::from_spec(spec);
         let asynchronous = matches!(pipeline, Pipeline::Async { .. });
         let global_vectors = spec.float4 && matches!(variant, Variant::Only | Variant::Vector);
         let mma = spec.arith != Arith::F32;
         let types = spec.types();
+        let splits = SplitsPlan::from_spec(spec, tile);
+        let exchanges = global_vectors && splits.is_some();
+        let thread = if exchanges { spec.exchanged_tile() } else { spec.thread_tile() };
+        let [threads_m, threads_n] = [tile.m / thread.m, tile.n / thread.n];
+        let copied = |factor| splits.map_or(types.factor(factor), |splits| splits.elem());
         let adjacent = |own: u32, elem: Elem| {
             let is_whole = own.is_multiple_of(elem.vector_lanes().into());
             !mma && spec.fragment != Fragment::Strided && is_whole
         };
         let given = |factor, free, contiguous, shared, extent, own, pad| OperandFacts {
-            elem: types.factor(factor),
+            elem: copied(factor),
             free,
             contiguous,
             shared,
@@ -142,13 +149,14 @@ impl TiledPlan {
             swizzle: spec.swizzle,
             threads: threads_m * threads_n * spec.slices,
             shared_vectors: spec.float4,
-            global_vectors,
+            global_vectors: global_vectors || splits.is_some(),
             by_vectors: adjacent(own, types.factor(factor)),
             asynchronous,
-            pitched: spec.pitched,
+            pitched: spec.pitched && splits.is_none(),
             mma,
+            splits: splits.map(|splits| splits.count()),
         };
-        let [a_lies, b_lies] = contiguous_axes(spec);
+        let [a_lies, b_lies] = copied_axes(spec);
         let [a_shared, b_shared] = shared_axes(spec);
         let a = given(Factor::A, Axis::M, a_lies, a_shared, tile.m, thread.m, spec.pad_a);
         let b = given(Factor::B, Axis::N, b_lies, b_shared, tile.n, thread.n, spec.pad_b);
@@ -160,7 +168,7 @@ impl TiledPlan {
             threads: threads_m * threads_n * products,
             shared: shared.next_multiple_of(16),
         };
-        let stores_vectors = global_vectors && adjacent(thread.n, types.c);
+        let stores_vectors = exchanges || global_vectors && adjacent(thread.n, types.c);
         let epilogue = EpiloguePlan::new(spec, thread, pipeline, stores_vectors, block);
         Self {
             bm: tile.m,
@@ -174,7 +182,8 @@ impl TiledPlan {
             threads_m,
             threads_n,
             warp: spec.warp.map(|warp| WarpTile::new(tile, warp, thread)),
-            mma: MmaPlan::from_spec(spec, [a, b]),
+            mma: MmaPlan::from_spec(spec, [a, b], exchanges),
+            splits,
             fragment: spec.fragment,
             order: spec.order,
             pipeline,
@@ -235,9 +244,15 @@ impl TiledPlan {
         self.epilogue.shared_bytes(self.shared, self.epilogue_threads(), self.tn)
     }
 
-    /// Returns true if any access to global memory is 16 bytes wide.
+    /// Elements per access to A, B and C. Splits of A and B are aligned in any case.
+    pub fn widths(&self) -> [u32; 3] {
+        let of = |operand: &OperandPlan| if self.splits.is_some() { 1 } else { operand.width() };
+        [of(&self.a), of(&self.b), self.epilogue.width()]
+    }
+
+    /// Returns true if any access to A, B or C is 16 bytes wide.
     pub fn has_global_vectors(&self) -> bool {
-        [self.a.width(), self.b.width(), self.epilogue.width()].iter().any(|width| *width > 1)
+        self.widths().iter().any(|width| *width > 1)
     }
 }
 
@@ -264,6 +279,9 @@ fn ragged_tile(spec: &SgemmSpec, operands: [OperandFacts; 2]) -> Decided<Ragged>
     // Slices and partial accumulators take elements of K by their position in the tile.
     let splits = spec.slices > 1 || spec.partials > 1;
     match spec.bounds {
+        _ if spec.converts_matrices() => {
+            decided(Ragged::Nowhere, "the splits are padded to whole tiles")
+        }
         Bounds::Aligned => decided(Ragged::Nowhere, "K is a multiple of the tile's K"),
         Bounds::Guarded if spec.arith != Arith::F32 => {
             decided(Ragged::Last, "tensor-core steps must start at multiples of their K")

@@ -11,7 +11,7 @@ use crate::plan::sgemm::mma;
 use crate::plan::sgemm::occupancy::{self, resident_shared};
 use crate::plan::sgemm::registers::even_registers;
 use crate::plan::sgemm::shared_memory::SharedBytes;
-use crate::spec::{Copies, Rect, SgemmSpec, SplitK, Tile};
+use crate::spec::{Convert, Copies, Rect, SgemmSpec, SplitK, Tile};
 use crate::target::arch::{BLOCK_THREADS, CLUSTER_BLOCKS, LARGEST};
 
 /// Rejects keys that choose how other kernels stage or divide tiles.
@@ -26,6 +26,7 @@ pub(crate) fn acting(spec: &SgemmSpec, faults: &mut Faults) {
         ("pad_b", spec.pad_b > 0, LIES),
         ("swizzle", spec.swizzle, LIES),
         ("ldmatrix", spec.ldmatrix, "the instruction reads shared memory itself"),
+        ("convert", spec.convert != Convert::Fragment, "whole matrices are converted in any case"),
         ("prefetch", spec.prefetch, COPIED),
         ("double_buffer", spec.double_buffer, COPIED),
         ("spread", spec.spread > 1, COPIED),

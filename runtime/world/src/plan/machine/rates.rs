@@ -78,7 +78,7 @@ impl Splits {
     /// Returns the cost of a kernel's splits. Each element is read once, or twice if rows and
     /// columns are scaled, and each split is written once.
     fn from_spec(spec: &SgemmSpec) -> Self {
-        if !spec.is_wgmma() {
+        if !spec.converts_matrices() {
             return Self::default();
         }
         let reads = if spec.arith.is_scaled() { 2.0 } else { 1.0 };

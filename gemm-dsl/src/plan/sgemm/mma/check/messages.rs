@@ -11,6 +11,25 @@ pub(crate) fn beside_tensor_cores(key: &'static str, arith: Arith, because: &str
     )
 }
 
+pub(crate) fn beside_converted(key: &'static str, because: &str) -> SpecError {
+    SpecError::at_key(
+        &[key, "convert"],
+        format!("`{key}` has no effect: {because}, under `convert: matrix`; leave it out"),
+    )
+}
+
+pub(crate) fn padding_of_vectors(key: &'static str, pad: u32, of: u32) -> SpecError {
+    let next = u64::from(pad).next_multiple_of(of.into());
+    SpecError::at_value(
+        &[key, "convert", "arith"],
+        format!(
+            "`{key}: {pad}`: `ldmatrix` reads rows that are aligned to 16 bytes, which are {of} \
+             elements: {pad} mod {of} = {}; use {next}",
+            pad % of.max(1),
+        ),
+    )
+}
+
 pub(crate) fn scaled_by_lanes(arith: Arith) -> SpecError {
     SpecError::at_value(
         &["arith", "mma"],

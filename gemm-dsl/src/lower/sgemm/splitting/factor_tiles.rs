@@ -4,10 +4,10 @@
 
 use crate::ir::{Access, Const, Expr, Geometry, KernelBuilder, Requirement, Scalar, Special, Var};
 use crate::lower::sgemm::shared::problem::{GemmProblem, Matrix};
+use crate::lower::sgemm::shared::splits::{FactorExtents, LINES};
 use crate::plan::SgemmPlan;
 use crate::spec::Factor;
 
-const LINES: i32 = 64;
 const THREADS: i32 = 256;
 
 /// Tile extents and threads of such a kernel.
@@ -23,22 +23,24 @@ impl FactorTiles {
     pub fn declare(
         b: &mut KernelBuilder,
         problem: &GemmProblem,
+        extents: &FactorExtents,
         terms_of_tile: i32,
         blocks_per_sm: Option<u32>,
     ) -> Self {
         // The end of the last tile must fit in an `int`.
-        for (scalar, of) in [(problem.m, LINES), (problem.n, LINES), (problem.k, terms_of_tile)] {
-            b.require(Requirement::Range { scalar, min: 0, max: (i32::MAX - of) as u64 });
+        let tiles = [(problem.m, LINES), (problem.n, LINES), (problem.k, terms_of_tile)];
+        for ((scalar, of), unit) in tiles.into_iter().zip(extents.units) {
+            let max = (i32::MAX - of) as u64 - u64::from(unit - 1);
+            b.require(Requirement::Range { scalar, min: 0, max });
         }
         let lines = b.constant("LINES", LINES, "rows of A, or columns of B, per block");
         let terms = b.constant("BK", terms_of_tile, "elements of K per row or column");
         let threads = b.constant("THREADS", THREADS, "threads per block");
         b.launch_bounds(threads);
-        let tiles =
-            |extent: Scalar, of: i32| Expr::from(extent).wide().div_ceil(Expr::U64(of as u64));
-        let tiles_of = |extent: Scalar| tiles(extent, LINES) * tiles(problem.k, terms_of_tile);
+        let tiles = |extent: &Expr, of: i32| extent.clone().wide().div_ceil(Expr::U64(of as u64));
+        let terms_tiles = || tiles(&extents.terms, terms_of_tile);
         let of = |factor: Factor| {
-            let tiles = tiles_of(problem.lines_of(factor));
+            let tiles = tiles(&extents.lines[factor.index()], LINES) * terms_tiles();
             match problem.count_of(factor) {
                 None => tiles,
                 Some(count) => tiles * Expr::from(count).wide(),
@@ -56,16 +58,18 @@ impl FactorTiles {
         b: &mut KernelBuilder,
         plan: &SgemmPlan,
         problem: GemmProblem,
+        extents: FactorExtents,
     ) -> BlockFactorTile {
         let Self { lines, terms, .. } = self;
         b.comment("Block indices cover the tiles of A, K fastest, then those of B.");
-        let tiles_k = b.let_("tiles_k", (problem.k - 1) / terms + 1);
+        let tiles_k = b.let_("tiles_k", (extents.terms.clone() - 1) / terms + 1);
         // If the splits of an operand already exist, an empty matrix is passed for it.
-        let tiles_a = b.let_("tiles_a", Expr::from(problem.m).div_ceil(lines) * tiles_k);
+        let [rows, _] = &extents.lines;
+        let tiles_a = b.let_("tiles_a", rows.clone().div_ceil(lines) * tiles_k);
         let block = b.let_("block", Special::BlockX);
         let layout = plan.layout();
         let along_k = [!layout.transposes_a(), layout.transposes_b()];
-        BlockFactorTile { sides: self, problem, along_k, tiles_k, tiles_a, block }
+        BlockFactorTile { sides: self, problem, along_k, tiles_k, tiles_a, extents, block }
     }
 }
 
@@ -77,6 +81,7 @@ pub(crate) struct BlockFactorTile {
     tiles_k: Var,
     /// Number of tiles of one matrix A.
     tiles_a: Var,
+    extents: FactorExtents,
     block: Var,
 }
 
@@ -101,13 +106,14 @@ impl BlockFactorTile {
     fn side(&self, b: &mut KernelBuilder, factor: Factor, tile: Expr) -> FactorTile {
         let (FactorTiles { lines, terms, .. }, problem) = (self.sides, &self.problem);
         let extent = problem.lines_of(factor);
+        let padded = &self.extents.lines[factor.index()];
         let (tile, number) = match problem.count_of(factor) {
             None => (b.let_("tile_index", tile), None),
             Some(_) => {
                 let tiles = match factor {
                     Factor::A => self.tiles_a,
                     Factor::B => {
-                        let tiles = Expr::from(extent).div_ceil(lines) * self.tiles_k;
+                        let tiles = padded.clone().div_ceil(lines) * self.tiles_k;
                         b.let_("tiles_b", tiles)
                     }
                 };
@@ -119,7 +125,8 @@ impl BlockFactorTile {
         let first_term = b.let_("k0", tile % self.tiles_k * terms);
         let matrix = problem.factor_for(b, factor, number);
         let along_k = self.along_k[factor.index()];
-        FactorTile { factor, matrix, number, extent, along_k, first_line, first_term }
+        let lines = padded.clone();
+        FactorTile { factor, matrix, number, extent, lines, along_k, first_line, first_term }
     }
 }
 
@@ -131,6 +138,8 @@ pub(crate) struct FactorTile {
     number: Option<Var>,
     /// Number of lines (rows of A or columns of B) of the matrix.
     pub extent: Scalar,
+    /// This number, including the padding of the splits.
+    pub lines: Expr,
     /// True if the matrix is K-major.
     pub along_k: bool,
     pub first_line: Var,

@@ -15,9 +15,10 @@ use crate::ir::{
 };
 use crate::lower::sgemm::shared::problem::{GemmProblem, TakenMatrices};
 use crate::lower::sgemm::shared::schedule::Origin;
+use crate::lower::sgemm::shared::splits::FactorExtents;
 use crate::lower::sgemm::shared::unrepresentable::magnitude;
 use crate::lower::sgemm::shared::workspace::ROW_MAX;
-use crate::lower::sgemm::wgmma::factor_tiles::{FactorTile, FactorTiles};
+use crate::lower::sgemm::splitting::factor_tiles::{FactorTile, FactorTiles};
 use crate::plan::SgemmPlan;
 use crate::spec::Factor;
 use crate::target::FloatLayout;
@@ -192,10 +193,11 @@ pub(crate) fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
     b.title(format!("Generated from sgemm_kernel!({})", plan.spec()));
     let problem = GemmProblem::declare(&mut b, plan, TakenMatrices::Factors).with_distinct(&mut b);
     let row_max = RowMax::parameters(&mut b, &problem);
-    let sides = FactorTiles::declare(&mut b, &problem, TERMS, None);
+    let extents = FactorExtents::unpadded(&problem);
+    let sides = FactorTiles::declare(&mut b, &problem, &extents, TERMS, None);
     let FactorTiles { lines, threads, .. } = sides;
     let tid = b.let_("tid", Special::ThreadX);
-    let of_block = sides.of_block(&mut b, plan, problem);
+    let of_block = sides.of_block(&mut b, plan, problem, extents);
     let depth = problem.k;
     of_block.each(&mut b, |b, side| {
         let FactorTile { factor, extent, first_line, first_term, .. } = *side;

@@ -1,0 +1,278 @@
+//! Splits of A and B for tensor cores, as parameters of kernels and arrays of programs.
+//!
+//! The splits of one matrix are contiguous. In a batch, they follow the splits of the previous
+//! matrix. Tensor maps require that their rows are padded to a multiple of 16 bytes; they are also
+//! padded to a multiple of 8 elements. The padding is zero.
+
+use super::problem::GemmProblem;
+use super::workspace::SPLITS;
+use crate::ir::program::{Program, Slot};
+use crate::ir::{
+    Access, BufferId, Const, Expr, Extent, KernelBuilder, Operand, Requirement, Scalar, TensorMap,
+    Ty, Var,
+};
+use crate::plan::{SgemmPlan, SplitsPlan, WgmmaPlan};
+use crate::spec::{Copies, Factor};
+
+/// Rows of A, or columns of B, in a tile of the kernel that computes the splits.
+pub(crate) const LINES: i32 = 64;
+/// Extent of such a tile along K.
+pub(crate) const TERMS: i32 = 64;
+
+/// Extents of A and B that are covered by the tiles of a kernel which reads all of A and B.
+pub(crate) struct FactorExtents {
+    /// Rows of A, and columns of B.
+    pub lines: [Expr; 2],
+    pub terms: Expr,
+    /// Units to which M, N and K are padded.
+    pub units: [u32; 3],
+}
+
+/// Units to which M, N and K are padded, as literals or constants of a kernel.
+pub(crate) type Pads = [Expr; 3];
+
+/// Units of the plan as literals.
+pub(crate) fn literal_pads(of: &SplitsPlan) -> Pads {
+    let [rows, columns] = of.lines();
+    [rows, columns, of.terms()].map(|unit| Expr::I32(unit as i32))
+}
+
+impl FactorExtents {
+    /// Extents of A and B themselves.
+    pub fn unpadded(problem: &GemmProblem) -> Self {
+        let [m, n, terms] = [problem.m, problem.n, problem.k].map(Expr::from);
+        Self { lines: [m, n], terms, units: [1; 3] }
+    }
+
+    /// Extents of the splits.
+    pub fn padded(problem: &GemmProblem, of: &SplitsPlan, pads: &Pads) -> Self {
+        let lines = Factor::BOTH.map(|factor| {
+            let nth = factor.index();
+            padded(problem.lines_of(factor).into(), of.lines()[nth], &pads[nth])
+        });
+        let ([rows, columns], terms) = (of.lines(), of.terms());
+        let of_tiles = padded(problem.k.into(), covered(of), &pads[2]);
+        Self { lines, terms: of_tiles, units: [rows, columns, terms] }
+    }
+}
+
+/// Unit to which K is padded, as far as tiles are concerned. The tiles of any K cover its padding
+/// if they consist of whole units.
+fn covered(of: &SplitsPlan) -> u32 {
+    if (TERMS as u32).is_multiple_of(of.terms()) { 1 } else { of.terms() }
+}
+
+/// Numbers of tiles, of the kernel that computes the splits, along the lines and along K of a
+/// matrix in a program.
+pub(crate) fn tile_counts(
+    of: &SplitsPlan,
+    factor: Factor,
+    lines: &Expr,
+    terms: &Expr,
+) -> [Expr; 2] {
+    let literal = |number: u32| Expr::U64(number.into());
+    let pad = |extent: &Expr, unit: u32| padded(extent.clone(), unit, &literal(unit));
+    let (lines, terms) = (pad(lines, of.lines()[factor.index()]), pad(terms, covered(of)));
+    [lines.div_ceil(literal(LINES as u32)), terms.div_ceil(literal(TERMS as u32))]
+}
+
+/// Extents of the splits of `count` matrices. Each matrix has `lines` lines (rows of A or columns
+/// of B) of `terms` elements.
+pub(crate) fn dims(
+    of: &SplitsPlan,
+    factor: Factor,
+    lines: &Expr,
+    terms: &Expr,
+    count: Option<&Expr>,
+) -> Vec<Expr> {
+    let splits = (of.count() > 1).then(|| Expr::U64(of.count().into()));
+    let unit = of.lines()[factor.index()];
+    let lines = padded(lines.clone(), unit, &Expr::U64(unit.into()));
+    let splits = in_all(count.cloned(), splits);
+    splits.into_iter().chain([lines, pitch(of, terms)]).collect()
+}
+
+/// Row stride of the splits in elements, including padding.
+pub(crate) fn pitch(of: &SplitsPlan, terms: &Expr) -> Expr {
+    padded(terms.clone(), of.terms(), &Expr::U64(of.terms().into()))
+}
+
+/// Number of splits of all matrices; `None` if there is one matrix with one split.
+fn in_all(matrices: Option<Expr>, splits: Option<Expr>) -> Option<Expr> {
+    match (matrices, splits) {
+        (Some(matrices), Some(splits)) => Some(matrices * splits),
+        (only, None) | (None, only) => only,
+    }
+}
+
+/// Number of A's rows, number of B's columns, and extent of K.
+pub(crate) struct Lines<'e> {
+    pub counts: [&'e Expr; 2],
+    pub terms: &'e Expr,
+}
+
+/// Splits of A and B in a program: temporaries, or inputs if the caller passes them.
+pub(crate) fn slots(
+    program: &mut Program,
+    of: &SplitsPlan,
+    lines: Lines<'_>,
+    counts: [Option<&Expr>; 2],
+    given: [bool; 2],
+) -> [(Operand, Slot); 2] {
+    Factor::BOTH.map(|factor| {
+        let nth = factor.index();
+        let name = ["splits of A", "splits of B"][nth];
+        let dims = dims(of, factor, lines.counts[nth], lines.terms, counts[nth]);
+        match given[nth] {
+            true => program.input(SPLITS[nth], name, of.elem(), dims),
+            false => (SPLITS[nth], program.temp(name, of.elem(), dims)),
+        }
+    })
+}
+
+/// Phrase on the row length for head comments, such as `padded to a multiple of 16 bytes`.
+pub(crate) fn padding(of: &SplitsPlan) -> String {
+    format!("padded to a multiple of {} bytes", of.terms() * of.elem().size())
+}
+
+/// Rounds an extent up to a multiple of `unit`, whose expression is `pad`.
+fn padded(extent: Expr, unit: u32, pad: &Expr) -> Expr {
+    match unit {
+        1 => extent,
+        _ => extent.div_ceil(pad.clone()) * pad.clone(),
+    }
+}
+
+/// Name of the splits of A or B in the kernel.
+pub(crate) fn name(factor: Factor) -> &'static str {
+    match factor {
+        Factor::A => "splits_a",
+        Factor::B => "splits_b",
+    }
+}
+
+/// Splits of A and B in a kernel.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Splits {
+    /// Buffer of A's splits, and buffer of B's splits.
+    pub buffers: [BufferId; 2],
+    /// Number of splits per value, if more than one.
+    pub count: Option<Const>,
+    /// Row stride in elements, including padding; `None` if threads do not compute addresses.
+    pitch: Option<Scalar>,
+    /// Problem to which the splits belong.
+    problem: GemmProblem,
+}
+
+impl Splits {
+    /// Declares the parameters of the splits for a kernel whose threads read them, before those of
+    /// the problem.
+    pub fn arrays(b: &mut KernelBuilder, of: &SplitsPlan) -> [BufferId; 2] {
+        Factor::BOTH.map(|factor| b.global(name(factor), of.elem(), SPLITS[factor.index()]))
+    }
+
+    /// Declares the parameters of the splits for a kernel with warpgroups, before those of the
+    /// problem.
+    pub fn read(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) -> [BufferId; 2] {
+        let (elem, bk) = (t.elem(), t.bk());
+        let splits = t.splits().count();
+        let splits = (splits > 1 || plan.batch().is_some()).then_some(splits);
+        Factor::BOTH.map(|factor| match t.copies() {
+            Copies::Threads => b.global(name(factor), elem, SPLITS[factor.index()]),
+            Copies::Tma => {
+                let (splits, lines) = match (factor, plan.cluster()) {
+                    (Factor::A, _) => (splits, t.bm()),
+                    (Factor::B, 1) => (splits, t.bn()),
+                    // A block of a cluster loads its part of B for one split at a time.
+                    (Factor::B, blocks) => (splits.map(|_| 1), t.bn() / blocks),
+                };
+                let tile = splits.into_iter().chain([lines, bk]).collect();
+                let map = TensorMap { tile, swizzle: t.swizzle() };
+                b.tensor_map(name(factor), elem, SPLITS[factor.index()], map)
+            }
+        })
+    }
+
+    /// Sets the shapes of the splits. Adds a parameter for the row stride if threads compute
+    /// addresses.
+    pub fn shape(
+        b: &mut KernelBuilder,
+        of: &SplitsPlan,
+        pads: &Pads,
+        buffers: [BufferId; 2],
+        problem: &GemmProblem,
+        copies: Copies,
+    ) -> Self {
+        let splits = of.count();
+        let meaning = format!("{} values per f32 value", of.format().name());
+        let count = (splits > 1).then(|| b.constant("SPLITS", splits as i32, meaning));
+        if let (Some(distinct), Some(_)) = (problem.distinct, count) {
+            let max = u64::from(i32::MAX as u32 / splits);
+            for scalar in distinct {
+                b.require(Requirement::Range { scalar, min: 0, max });
+            }
+        }
+        let pitch = (copies == Copies::Threads).then(|| b.extent("pitch", Ty::I32, Extent::PITCH));
+        let row = match pitch {
+            Some(pitch) => Expr::from(pitch),
+            None => padded(problem.k.into(), of.terms(), &pads[2]),
+        };
+        let extents = FactorExtents::padded(problem, of, pads);
+        for (buffer, factor) in buffers.into_iter().zip(Factor::BOTH) {
+            let lines = extents.lines[factor.index()].clone();
+            let outer = in_all(problem.count_of(factor).map(Expr::from), count.map(Expr::from));
+            let apart = outer.as_ref().map(|_| lines.clone().wide() * row.clone().wide());
+            let dims = outer.iter().cloned().chain([lines, row.clone()]);
+            b.shape(buffer, dims, apart.into_iter().chain([row.clone(), 1.into()]));
+        }
+        Self { buffers, count, pitch, problem: *problem }
+    }
+
+    /// Row stride in elements, including padding.
+    pub fn pitch(&self) -> Scalar {
+        self.pitch
+            .unwrap_or_else(|| unreachable!("only kernels whose threads compute addresses use it"))
+    }
+
+    /// Multiplies `each` by the number of splits.
+    pub fn of_all(&self, each: Expr) -> Expr {
+        match self.count {
+            None => each,
+            Some(count) => count * each,
+        }
+    }
+
+    /// Emits `body` for each split.
+    pub fn each(&self, b: &mut KernelBuilder, body: impl FnOnce(&mut KernelBuilder, Expr)) {
+        match self.count {
+            None => body(b, 0.into()),
+            Some(count) => b.unrolled("p", count, |b, split| body(b, split.into())),
+        }
+    }
+
+    /// Index of a GEMM's split among all splits of A or B; `None` if there is only one split.
+    pub fn of_product(&self, factor: Factor, product: Option<Var>, split: Expr) -> Option<Expr> {
+        self.of_matrix(self.problem.matrix_of(factor, product), split)
+    }
+
+    /// Element of a split of A or B in the GEMM of `problem`, given its row of A or column of B and
+    /// its k.
+    pub fn at(
+        &self,
+        problem: &GemmProblem,
+        factor: Factor,
+        [split, line, term]: [Expr; 3],
+    ) -> Access {
+        let split = self.of_product(factor, problem.product, split);
+        Access::new(self.buffers[factor.index()], split.into_iter().chain([line, term]))
+    }
+
+    /// Index of a split of a matrix, which is given by its index among the distinct matrices.
+    pub fn of_matrix(&self, matrix: Option<Expr>, split: Expr) -> Option<Expr> {
+        match (matrix, self.count) {
+            (matrix, None) => matrix,
+            (None, Some(_)) => Some(split),
+            (Some(matrix), Some(count)) => Some(matrix * count + split),
+        }
+    }
+}

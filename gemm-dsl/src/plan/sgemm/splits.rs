@@ -1,0 +1,53 @@
+//! Splits of A and B that a launch before the GEMM computes.
+
+use super::facts;
+use crate::ir::Elem;
+use crate::spec::{Arith, SgemmSpec, Tile};
+use crate::target::Format;
+
+/// Minimum unit to which rows of splits are padded, in elements.
+const LEAST_PADDED: u32 = 8;
+
+facts! {
+    /// Splits of A and B that a launch before the GEMM computes. Each value is rounded to the
+    /// format of the instructions, or split into several values of it. The splits are K-major.
+    SplitsPlan {
+        arith: Arith,
+        /// Input format of the instructions.
+        format: Format,
+        /// Units to which the numbers of A's rows and of B's columns are padded; 1 for no padding.
+        lines: [u32; 2],
+        /// Unit to which the extent of K is padded, in elements.
+        terms: u32,
+    }
+}
+
+impl SplitsPlan {
+    /// Plans the splits of a spec; `None` if it computes none. Only warpgroups read past the edges
+    /// of the splits; for other kernels they are padded to whole tiles.
+    pub(super) fn from_spec(spec: &SgemmSpec, tile: Tile) -> Option<Self> {
+        let format = spec.arith.format().filter(|_| spec.converts_matrices())?;
+        let least = u32::from(Elem::from_format(format).vector_lanes()).max(LEAST_PADDED);
+        let (lines, terms) = match spec.is_wgmma() {
+            true => ([1, 1], least),
+            false => ([tile.m, tile.n], tile.k),
+        };
+        Some(Self { arith: spec.arith, format, lines, terms })
+    }
+
+    /// Element type of the splits.
+    pub fn elem(&self) -> Elem {
+        Elem::from_format(self.format)
+    }
+
+    /// Number of splits of a value.
+    pub fn count(&self) -> u32 {
+        self.arith.splits()
+    }
+
+    /// Returns true if all splits are padded to whole tiles, so that a kernel reads them without
+    /// guards.
+    pub fn are_whole_tiles(&self) -> bool {
+        self.lines != [1, 1]
+    }
+}
