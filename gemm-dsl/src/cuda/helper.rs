@@ -395,7 +395,7 @@ fn mma_definition(format: Format) -> String {
     format!(
         "\
 // d += a * b on tensor cores, m16n8k{terms}: {of} operands{words}, f32 accumulators.
-// The fragments of the three matrices are distributed over the lanes of a warp.
+// The matrices are distributed over the lanes of a warp: each lane passes its fragments.
 {head}
 {{
     asm volatile(\"mma.sync.aligned.m16n8k{terms}.row.col.f32.{of}.{of}.f32\"

@@ -33,8 +33,8 @@ pub(super) fn sentence(k: &VerifiedKernel) -> Option<String> {
     };
     let resident = match geometry.blocks_per_sm {
         None => String::new(),
-        Some(1) => "; at least 1 block resident per SM".to_owned(),
-        Some(blocks) => format!("; at least {blocks} blocks resident per SM"),
+        Some(1) => "; compiled for at least 1 block per SM".to_owned(),
+        Some(blocks) => format!("; compiled for at least {blocks} blocks per SM"),
     };
     Some(format!("Launch: {blocks} of {threads}{shared}{resident}."))
 }

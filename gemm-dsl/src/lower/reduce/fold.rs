@@ -177,7 +177,7 @@ impl Fold {
             _ => return,
         };
         if identity.to_bits() == (-0.0_f64).to_bits() {
-            b.comment("-0 + x == x for every x; +0 would turn -0 into +0.");
+            b.comment("Adding -0 changes no value; adding +0 would turn -0 into +0.");
         } else if identity.is_infinite() {
             b.comment(if identity > 0.0 { "+infinity" } else { "-infinity" });
         }

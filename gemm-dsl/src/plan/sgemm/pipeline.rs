@@ -46,7 +46,7 @@ impl Pipeline {
 pub enum Ragged {
     /// No tile: K is a multiple of the tile's K.
     Nowhere,
-    /// The first tile, so that the main loop needs no guard along K.
+    /// The first tile, so that the main loop checks no element along K.
     First,
     /// The last tile, so that all others start at multiples of the tile's K. Tensor cores need this
     /// position. So do 16-byte accesses to K-major operands with a row stride.

@@ -39,7 +39,7 @@ impl Team<'_> {
             _ if all_done => {}
             Tree::Sequential => {
                 b.comment(format!(
-                    "Tree: threads of the lower half {fold_in} the values of the upper half."
+                    "Tree: in each step, threads below s {fold_in} the values s above their own."
                 ));
                 let stop = if to_the_end { 0 } else { left / 2 };
                 let half = block / 2;
@@ -90,6 +90,9 @@ impl Team<'_> {
         let x = self.shared(b, &[block.into()], "thread");
         b.comment("The remaining threads are one warp. Warp barriers order each step: one between");
         b.comment("the reads and the writes, one after the writes.");
+        if !interleaved {
+            b.comment("No result uses what lanes from s on compute in a step.");
+        }
         b.if_(tid.clone().lt(WARP), |b| {
             if interleaved {
                 let from = block / (2 * WARP);
@@ -178,7 +181,7 @@ impl Team<'_> {
         b.barrier();
         let [_, fold_in] = self.fold.verbs();
         b.comment(format!(
-            "Tree: per column, threads of the lower half {fold_in} the values of the upper half."
+            "Tree: per column, in each step, threads below s {fold_in} the values s above their own."
         ));
         b.loop_("s", For::above(columns.rows / 2, 0).change(halve()), |b, s| {
             b.if_(ty.clone().lt(s), |b| {

@@ -148,7 +148,7 @@ impl CopyDeclaration<'_> {
             }
             Walk::Lines { .. } => {
                 let meaning = match plan.lines_are_rows() {
-                    true => format!("rows of a tile of {letter} that the block copies at once"),
+                    true => format!("rows of a tile of {letter} copied at once"),
                     false => format!("columns of a tile of {letter} copied at once"),
                 };
                 let step = self.constant(b, "STEP", threads / per_line.clone(), meaning);

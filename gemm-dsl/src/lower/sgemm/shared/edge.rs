@@ -22,8 +22,8 @@ pub(crate) fn width_of_first(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Expr {
     ));
     if tiled.t.ragged() == Ragged::First {
         b.comment(
-            "It is the first, so that the main loop needs no guard along K. Its depth is \
-             first_depth, 1 to BK.",
+            "It is the first, so that the main loop checks no element along K. Its depth is \
+             first_depth: 1 to BK, or 0 if K is 0.",
         );
     }
     if tiled.a.plan.fill() == Fill::MinusZero {
@@ -102,8 +102,8 @@ pub(crate) fn copies_comment(b: &mut KernelBuilder, operands: [&OperandPlan; 2])
             Edge::Exact | Edge::Last | Edge::LastVector => extent.to_owned(),
         };
         b.comment(format!(
-            "A {line} of {letter} past the edge becomes its offset in the tile, modulo {modulus}: \
-             adjacent threads still copy adjacent elements."
+            "Instead of a {line} of {letter} past the edge, the one at the offset in the tile modulo \
+             {modulus} is copied: adjacent threads still copy adjacent elements."
         ));
     }
     b.comment("Outputs computed from these are not stored.");

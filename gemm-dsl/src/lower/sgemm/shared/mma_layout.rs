@@ -59,8 +59,8 @@ impl MmaCounts {
         let lanes_m = b.constant("LANES_M", wm / tm, "lanes along M in a warp tile");
         let lanes_n = b.constant("LANES_N", wn / tn, "lanes along N in a warp tile");
         b.comment(
-            "A warp computes a WM x WN tile of the block tile with mma instructions; of each, a \
-             lane",
+            "A warp computes a WM x WN tile of the block tile with mma instructions. Of the tile of \
+             an instruction, a lane",
         );
         b.comment(match self.plan.exchanges() {
             false => "holds every eighth row, and two adjacent columns out of eight.",
@@ -86,7 +86,7 @@ impl MmaCounts {
             [loads_a, loads_b] => {
                 b.comment(
                     "Fragments of a lane: every eighth row of A and column of B, and every fourth \
-                     k of them.",
+                     k of them. K is permuted alike in A and B, so the products are the same.",
                 );
                 let col = (!loads_b).then(|| b.let_("frag_col", warp_col + lane / lanes_n));
                 let term = b.let_("frag_k", lane % lanes_n);

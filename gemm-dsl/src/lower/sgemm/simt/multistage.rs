@@ -14,8 +14,7 @@ use crate::lower::sgemm::shared::tile::Tiled;
 use crate::plan::Ragged;
 
 /// Comment on a commit that does not depend on the condition of its copies.
-const EMPTY_GROUP: &str =
-    "Commit even an empty group, so that the number of groups matches the number of tiles.";
+const EMPTY_GROUP: &str = "Commit a group per stage, even an empty one: copy_wait counts groups.";
 
 /// Next tile to copy: its first k, and the condition that the tile exists.
 struct NextTile {
@@ -132,8 +131,8 @@ impl MultistagePipeline<'_> {
         b.comment("Prologue: fill all pipeline stages but one.");
         if self.tiled.t.ragged() == Ragged::First {
             b.comment(
-                "The elements of a partial first tile go to its end: leading zeros change no \
-                 accumulator.",
+                "The elements of a partial first tile go to its end: zeros before them change no \
+                 accumulator, but zeros after them could turn -0 into +0.",
             );
         }
         self.start_existing(b, &CopyShare::All, &0.into(), &0.into(), Some(first));

@@ -68,7 +68,7 @@ fn synchronous(b: &mut KernelBuilder, tiled: &Tiled<'_>, next: NextTileCopy) -> 
         }
     }
     b.comment(
-        "k0 is the offset of the next tile. In the last iteration k0 == K, and nothing is left to \
+        "k0 is the offset of the next tile. In the last iteration k0 >= K, and nothing is left to \
          load.",
     );
     let buffer = (next == NextTileCopy::OtherBuffer).then(|| b.mut_("buffer", 0));

@@ -292,6 +292,6 @@ fn ragged_tile(spec: &SgemmSpec, operands: [OperandFacts; 2]) -> Decided<Ragged>
         Bounds::Guarded if splits && straddles(spec.float4) => {
             decided(Ragged::Last, "K is then split as in the vector variant")
         }
-        Bounds::Guarded => decided(Ragged::First, "the main loop then needs no guard along K"),
+        Bounds::Guarded => decided(Ragged::First, "the main loop then checks no element along K"),
     }
 }
