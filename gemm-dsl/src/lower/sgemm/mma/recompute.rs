@@ -15,6 +15,7 @@ use crate::ir::{
     MemoryOrder, Scope, Ty, Unroll, Var,
 };
 use crate::lower::sgemm::shared::accumulators::{Accumulators, UnrepresentableBits, is_finite};
+use crate::lower::sgemm::shared::copy::name_of;
 use crate::lower::sgemm::shared::edge;
 use crate::lower::sgemm::shared::loops::over;
 use crate::lower::sgemm::shared::tile::{StagedFactor, Tiled};
@@ -194,8 +195,9 @@ fn flagged(b: &mut KernelBuilder, tiled: &Tiled<'_>, flags: TileFlags) -> Var {
     for (factor, staged, extent) in
         [(Factor::A, &tiled.a, tiled.bm), (Factor::B, &tiled.b, tiled.bn)]
     {
-        let first = Expr::from(staged.origin) / lines * lines;
+        let first = b.let_(&name_of(&staged.plan, "first"), staged.origin / lines * lines);
         let end = (staged.origin + extent).min(staged.extent);
+        let end = b.let_(&name_of(&staged.plan, "end"), end);
         let strips = For::below(first, end).change(Change::Add(lines.into())).unroll(Unroll::By(1));
         b.loop_("line", strips, |b, line| {
             let tiles = For::below(lane * terms, problem.k)

@@ -103,7 +103,7 @@ impl MultistagePipeline<'_> {
     ) {
         let ragged = self.tiled.t.ragged();
         bring_in(b, self.tiled, k0, first, |b, terms| match (terms, ragged, share) {
-            (None, Ragged::Last, CopyShare::All) => {
+            (None, Ragged::Last | Ragged::Nowhere, CopyShare::All) => {
                 let meaning = "Starts the copies of a whole K tile to a pipeline stage.";
                 b.section("copy_tile", meaning, [("stage", slot.clone())], |b, [stage]| {
                     self.start(b, share, &stage.into(), CopyCondition::Always);

@@ -14,7 +14,7 @@ pub(crate) fn beside_tensor_cores(key: &'static str, arith: Arith, because: &str
 pub(crate) fn beside_converted(key: &'static str, because: &str) -> SpecError {
     SpecError::at_key(
         &[key, "convert"],
-        format!("`{key}` has no effect: {because}, under `convert: matrix`; leave it out"),
+        format!("`{key}` has no effect under `convert: matrix`: {because}; leave `{key}` out"),
     )
 }
 
