@@ -217,8 +217,11 @@ macro_rules! reduce_kernel {
 ///
 /// A condition is an expression of integers and booleans over `outer`, `len` and `inner`. It may
 /// use `+ - * / %`, comparisons, `&& || !`, `if`, `let`, `min`, `max`, `abs` and `clamp`. The first
-/// rule whose condition is true is chosen; the last rule is `else`. All rules must specify the same
-/// reduction; only their kernels differ.
+/// rule whose condition is true is chosen; the last rule is `else`.
+///
+/// All rules must specify the same reduction; only their kernels differ. In every spec, `op`,
+/// `fold`, `identity`, `map`, `finish`, `type`, `acc`, `result`, `index`, `compensated`, `over` and
+/// `pitched` must have the same effect as in the first rule.
 #[macro_export]
 macro_rules! reduce_table {
     ($($rows:tt)*) => { $crate::__private::reduce_table! { [$crate] $($rows)* } };

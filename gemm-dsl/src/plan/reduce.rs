@@ -30,6 +30,9 @@
 //!   another one for the number of elements;
 //! * expressions are well typed (`types`) and neither take nor return a `u64`;
 //! * a name, if given, is an identifier of CUDA C++ with at least one letter or digit.
+//!
+//! A launch also checks the grid. A row or column has at most 65,535 runs. Along x, a grid has at
+//! most 2^31 − 1 blocks: of a whole array, or else of groups of rows, columns or segments.
 
 mod decisions;
 mod messages;

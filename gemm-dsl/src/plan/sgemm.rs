@@ -62,7 +62,8 @@
 //!   the producer warpgroup releases.
 //! * **Indices.** `coarsen` times a block's columns, and `raster` times a block's rows of C, are at
 //!   most 2^30. A launch also checks that `raster` times the number of tiles along N is less than
-//!   2^31.
+//!   2^31. It checks that M, N and K are below 2^31 minus the tiles by which indices may pass them.
+//!   If an extent is too large, the error states its maximum.
 //!
 //! No other spec is rejected once its values have been parsed. A copy is predicated if its accesses
 //! do not divide evenly among the threads. The threads of a block need not be a multiple of 32.

@@ -49,6 +49,10 @@
 //!
 //! * `GEMM_CARRY`: the transport, `peers`, `nccl` or `host` ([`TransportKind`]).
 //! * `GEMM_MEETING`: time limit in seconds for the ranks of a job to find each other.
+//! * `GEMM_RENDEZVOUS`: host and port at which rank 0 of a job listens, such as `node0:29400`
+//!   ([`World::from_env`]).
+//! * `GEMM_JOB`: name of the job, which replaces the launcher's name of it. Rank 0 rejects ranks
+//!   with another name.
 //! * `GEMM_NCCL_PATH`: the NCCL library, or its directory. If the variable is not set, NCCL is
 //!   looked up on the loader's path, in the Python wheels `nvidia-nccl-cu12` and `-cu13`, and in
 //!   the toolkit. Only the feature `nccl` reads this variable.

@@ -2,7 +2,7 @@
 //! it.
 //!
 //! ```text
-//! Library::load ─ unique_id on one rank, to all by other strategies
+//! Library::load ─ unique_id on one rank, to all by other means
 //!      └─ Communicator::begin on every rank ─ settle ─┬─ exchange ─ settle ─ … ─ finish
 //!                                                     └─ abort, abort_all, or dropped
 //! ```

@@ -22,6 +22,19 @@ use thiserror::Error;
 /// # Ok::<(), gemm_world::plan::DistributionError>(())
 /// ```
 ///
+/// The text is the extents and a division:
+///
+/// | division | part of each rank |
+/// | --- | --- |
+/// | `whole` | the whole matrix |
+/// | `rows`, `cols` | consecutive rows or columns, in parts of about equal length |
+/// | `rows/128` | consecutive rows, cut at multiples of 128 |
+/// | `rows[100,0,56]` | as many consecutive rows as the list says for this rank |
+/// | `grid 2x4` | a block, in a grid of 2 rows and 4 columns of ranks |
+///
+/// After a grid, these may follow in this order: `down`, a patch such as `patch 2x4`, and the cuts
+/// of rows and columns, such as `rows/128 cols[64,32]`. [`Split::Grid`] explains them.
+///
 /// An array is a matrix of one row. Its elements are distributed by columns, here in consecutive
 /// parts that are cut at multiples of 256.
 ///

@@ -18,7 +18,8 @@ pub enum TransportKind {
     /// GPU copy engines: each GPU copies blocks from other GPUs' memory. It requires one process
     /// whose GPUs can access each other.
     Peers,
-    /// NCCL, between any processes and hosts. It requires the feature `nccl` and one GPU per rank.
+    /// NCCL 2.22 or later, between any processes and hosts. It requires the feature `nccl` and one
+    /// GPU per rank.
     Nccl,
     /// Host memory within a process, and the ranks' TCP connections between processes. Slow, but
     /// always available. Simulated devices use only this transport.
