@@ -6,8 +6,8 @@
 //! this module splits the literal's text.
 //!
 //! One pass collects faults of several entries and reports at most 20. Entries that could be parsed
-//! are planned even if others are faulty. A fault of the plan is dropped if it involves a key whose value could not be parsed,
-//! because a correct value may remove the fault.
+//! are planned even if others are faulty. A fault of the plan is dropped if it involves a key whose
+//! value could not be parsed, because a correct value may remove the fault.
 
 mod calls;
 mod entries;
