@@ -207,8 +207,14 @@ fn converted_matrices_are_staged_in_one_way() {
     let converted = format!("{line}, convert: matrix");
     assert!(product(&format!("{converted}, float4, swizzle")).is_ok());
     for (keys, said) in [
-        ("transpose", "has no effect under `convert: matrix`: converted matrices are always K-major"),
-        ("ldmatrix", "has no effect under `convert: matrix`: tiles of converted matrices are always read by"),
+        (
+            "transpose",
+            "has no effect under `convert: matrix`: converted matrices are always K-major",
+        ),
+        (
+            "ldmatrix",
+            "has no effect under `convert: matrix`: tiles of converted matrices are always read by",
+        ),
         ("pad_a: 12", "which are 8 elements: 12 mod 8 = 4; use 16"),
         ("pad_b: 1", "which are 8 elements: 1 mod 8 = 1; use 8"),
     ] {
