@@ -330,8 +330,8 @@ fn differently_stored_matrices_are_reported() {
     }
     // A cut within a partition of K.
     for (line, a, b, need) in [
-        (NT, a.clone(), b.t(), "distribute A by columns and B by columns"),
-        (TN, a.t(), b.clone(), "distribute A by rows and B by rows"),
+        (NT, a.clone(), b.t(), "Distribute the stored A by columns and B by columns"),
+        (TN, a.t(), b.clone(), "Distribute the stored A by rows and B by rows"),
     ] {
         let error = product(line, None, a, b, true);
         assert!(error.contains(need), "{error}");
