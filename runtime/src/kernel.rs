@@ -234,7 +234,7 @@ impl<S, E> Kernel<S, E> {
     ///
     /// // Vector loads, scalar loads, and the last pass.
     /// assert_eq!(UNITS, 3);
-    /// assert!(SUM.sources()[2].contains("_of_partials("));
+    /// assert!(SUM.sources()[2].contains("reduce_sum_256_float4_passes_of_partials("));
     /// ```
     pub const fn sources(&self) -> &[Cow<'static, str>] {
         self.artifact().sources.as_slice()

@@ -1,8 +1,7 @@
 //! Execution of programs. The executor follows the steps for a problem. It binds the arguments of
 //! each launch to the first kernel whose contract they meet, and passes the launch to a back end.
 
-use super::bind::Launches;
-use super::bind::{BindError, PackedLayout, ProgramArrays, ProgramValues};
+use super::bind::{BindError, Launches, PackedLayout, ProgramArrays, ProgramValues};
 use super::{KernelId, Launch, LaunchProgram, Slot, Temp};
 use crate::ir::contract::{
     Arguments, ArrayParameter, ArrayPlace, BoundArray, Call, Contract, ContractError, MappedArray,
