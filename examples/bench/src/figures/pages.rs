@@ -318,8 +318,8 @@ mod tests {
         assert_eq!(
             written,
             "a <!--=random.ratio-->1.79<!--/-->, <!--=fastest.rate.2-->53<!--/--> and \
-             <!--=random.least-->0.828<!--/--> of <!--=random.date-->2026-11-26<!--/-->, <!--=fastest.date-->2026-11-26 (before commit \
-             `b11c428e`)<!--/-->"
+             <!--=random.least-->0.828<!--/--> of <!--=random.date-->2026-11-26<!--/-->, \
+             <!--=fastest.date-->2026-11-26 (before commit `b11c428e`)<!--/-->"
         );
         assert_eq!(write(&written, &figures()).as_ref(), Ok(&written));
         let unmarked = written.replace("fastest.date", "random.date");

@@ -64,7 +64,10 @@ impl<T, R> ReduceTable<T, R> {
     /// use gemm_runtime::{Device, ReduceTable};
     ///
     /// let softmax_scale = ReduceTable::<f32>::tuned(&"op: logsumexp, over: rows".parse()?)?;
-    /// assert_eq!(softmax_scale.choice((4096, 128, 1))?.line, "op: logsumexp, over: rows, block: 128, group: 4, items: 4, float4");
+    /// assert_eq!(
+    ///     softmax_scale.choice((4096, 128, 1))?.line,
+    ///     "op: logsumexp, over: rows, block: 128, group: 4, items: 4, float4"
+    /// );
     /// # Ok::<(), gemm_runtime::Error>(())
     /// ```
     ///

@@ -113,7 +113,11 @@ fn a_rank_that_panics_runs_out_or_returns_is_told() {
     });
     let error = error.expect_err("one panics");
     assert!(
-        matches!(&error, Error::World(WorldError::Panicked { rank: 2, message }) if message.contains("had enough")),
+        matches!(
+            &error,
+            Error::World(WorldError::Panicked { rank: 2, message })
+                if message.contains("had enough")
+        ),
         "{error}"
     );
     let error = world().run(|rank| match rank.number() {

@@ -285,7 +285,7 @@ fn the_macro_takes_what_is_written() {
     assert_eq!(Ok(read), super::read(&text(&rows)));
 }
 
-/// The shipped table is written as `source` writes its rules, in lines of at most [`WIDTH`] columns.
+/// The shipped table is as `source` writes its rules, in lines of at most [`WIDTH`] columns.
 #[test]
 fn the_shipped_table_is_as_it_was_written() {
     let shipped = include_str!("../../../../../../runtime/src/blas/tables/h200.rs");
