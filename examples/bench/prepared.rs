@@ -6,7 +6,8 @@
 //!
 //! ```text
 //! cargo run --release --example prepared
-//! cargo run --release --example prepared -- --rows 16,4096 --size 8192 --line "tile: 128x128x64, arith: bf16x6, mma: wgmma"
+//! cargo run --release --example prepared -- --rows 16,4096 --size 8192 \
+//!     --line "tile: 128x128x64, arith: bf16x6, mma: wgmma"
 //! ```
 //!
 //! All variants and cuBLAS run in turns on the same random matrices, in CUDA graphs of back-to-back

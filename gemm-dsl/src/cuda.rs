@@ -150,8 +150,8 @@ impl<'k> Printer<'k> {
         }
     }
 
-    /// Prints lines whose trailing comments are aligned; a comment may be empty. A comment that does
-    /// not fit in its column stands directly beside its line, or above it.
+    /// Prints lines whose trailing comments are aligned; a comment may be empty. A comment that
+    /// does not fit in its column stands directly beside its line, or above it.
     fn table(&mut self, lines: &[(String, &str)]) {
         let column = lines.iter().map(|(text, _)| text.len()).max().unwrap_or(0);
         for (text, comment) in lines {

@@ -3,8 +3,8 @@
 //! Each entry is a file named after its key, the SHA-256 of everything that determines the machine
 //! code except the compiler. The file contains its key, the compiler's version, and a digest of
 //! both and its payload. A reader therefore detects a damaged, truncated or misplaced file; the
-//! kernel is then compiled again, and the file is replaced. A writer writes a temporary file and renames it.
-//! Even with several writers, a reader finds either a whole entry or none.
+//! kernel is then compiled again, and the file is replaced. A writer writes a temporary file and
+//! renames it. Even with several writers, a reader finds either a whole entry or none.
 //!
 //! The compiler is not in the key because a hit must not load it. An entry of an older compiler is
 //! replaced only if the process has loaded a newer one to compile another kernel.

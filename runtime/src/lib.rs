@@ -25,14 +25,14 @@
 //! | --- | --- | --- |
 //! | declare a GEMM kernel | [`sgemm_kernel!`], [`SgemmKernel`] | [start](guide::start) |
 //! | declare a reduction | [`reduce_kernel!`], [`ReduceKernel`] | [reductions](guide::reductions) |
-//! | multiply with a kernel from the tables of this crate | [`sgemm`] | [in place of cuBLAS](guide::cublas) |
+//! | multiply without choosing a kernel | [`sgemm`] | [in place of cuBLAS](guide::cublas) |
 //! | fuse bias, activation or residual | [`Sgemm`], [`ByName`] | [epilogues](guide::epilogues) |
 //! | choose a kernel by shape | [`sgemm_table!`], [`reduce_table!`] | [tables](guide::tables) |
 //! | open a GPU or the simulator | [`Device`] | [start](guide::start) |
 //! | hold arrays on a device | [`Buffer`], [`Matrix`] | [views](guide::views) |
-//! | use a part of an array | [`MatrixRef`], [`MatrixMut`], [`BufferView`] | [views](guide::views) |
+//! | use part of an array | [`MatrixRef`], [`MatrixMut`], [`BufferView`] | [views](guide::views) |
 //! | use tensor cores | the key `arith`, [`SplitMatrix`] | [tensor cores](guide::tensor_cores) |
-//! | get the same bits for every batch size | `invariant` tables | [determinism](guide::determinism) |
+//! | get batch-invariant bits | `invariant` tables | [determinism](guide::determinism) |
 //! | test without a GPU | [`Device::simulator`], [`sim`] | [testing](guide::testing) |
 //! | use arrays of cudarc | [`Device::from_cudarc`] | [interoperation](guide::interop) |
 //!
@@ -266,7 +266,8 @@ macro_rules! reduce_table {
 /// Layer::launch(&device, &a, &b, &mut to, LayerOperands { bias: &bias })?;
 /// assert_eq!(device.download(&c)?, [3.0, 13.0, 0.0]);
 /// // The same launch, with the operands as a tuple.
-/// Layer::KERNEL.call(&device).operands((&bias,)).launch(&a, &b, &mut MatrixMut::new(&mut c, 1, 3)?)?;
+/// let mut row = MatrixMut::new(&mut c, 1, 3)?;
+/// Layer::KERNEL.call(&device).operands((&bias,)).launch(&a, &b, &mut row)?;
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 ///
@@ -299,7 +300,8 @@ macro_rules! sgemm_kernel {
 /// assert_eq!(device.download(&c)?, [3.0, 13.0, 0.0]);
 ///
 /// let large = SgemmShape::from((4096, 4096, 512)).batch(3);
-/// assert_eq!(LAYER.choice(large, &device)?.condition.as_deref(), Some("waves(128x128) >= 2.0 && sms >= 100"));
+/// let choice = LAYER.choice(large, &device)?;
+/// assert_eq!(choice.condition.as_deref(), Some("waves(128x128) >= 2.0 && sms >= 100"));
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 ///
@@ -325,7 +327,7 @@ macro_rules! sgemm_kernel {
 /// | `aligned` | true if every row, or column, of A, B and C starts on a 16-byte boundary |
 /// | `arch` | architecture of the GPU: 90 for `sm_90` |
 /// | `sms` | number of SMs of the GPU |
-/// | `waves(128x256)` | number of tiles of 128x256 that cover the C of all GEMMs, divided by `sms`: an `f64` |
+/// | `waves(128x256)` | `f64`: number of tiles of 128x256 that cover C of all GEMMs, over `sms` |
 ///
 /// A packed matrix of one row counts as row-major, and a packed matrix of one column as
 /// column-major. `aligned` tests every matrix of a batch or a list. It is false for a packed C of
@@ -376,7 +378,8 @@ macro_rules! sgemm_kernel {
 /// const GEMM: SgemmTable = sgemm_table! {
 ///     accuracy: bound;
 ///     arch == 90 && waves(128x128) >= 1.0 =>
-///         tile: 128x128x64, float4, stages: 2, arith: bf16x6, mma: wgmma, copy: tma, producer, persistent;
+///         tile: 128x128x64, float4, stages: 2, arith: bf16x6, mma: wgmma, copy: tma, producer,
+///         persistent;
 ///     else => tile: 64x64x8, thread: 8x8;
 /// };
 /// assert!(GEMM.text().starts_with("accuracy: bound;"));

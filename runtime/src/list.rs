@@ -26,7 +26,8 @@ use std::marker::PhantomData;
 /// ```
 /// use gemm_runtime::{Device, MatrixList, MatrixListMut, SgemmKernel, sgemm_kernel};
 ///
-/// const GEMM: SgemmKernel = sgemm_kernel!(layout: nt, tile: 16x16x8, thread: 4x4, pitched, batch: pointers);
+/// const GEMM: SgemmKernel =
+///     sgemm_kernel!(layout: nt, tile: 16x16x8, thread: 4x4, pitched, batch: pointers);
 /// let device = Device::simulator();
 /// let a = [1.0, 2.0, 3.0].map(|value| device.upload_matrix(&[value; 4], 2, 2));
 /// let a = a.into_iter().collect::<Result<Vec<_>, _>>()?;
@@ -154,7 +155,8 @@ impl<'a, T: Element> MatrixListMut<'a, T> {
                 let start = part.start.saturating_sub(whole.start) as u64;
                 let left = len.saturating_sub(start);
                 let at = address.part(start, left);
-                places.push((at.unwrap_or_else(|| unreachable!("Shape::part: it is inside")), left));
+                let at = at.unwrap_or_else(|| unreachable!("Shape::part: it is inside"));
+                places.push((at, left));
             }
             written::<T, _>(on, places, shape)
         })?;

@@ -106,9 +106,9 @@ pub trait OutputOf<T>: Output<Element = T> {}
 ///
 /// ```
 /// use gemm_runtime::bounds::Vector;
-/// use gemm_runtime::{Device, MatrixRef};
+/// use gemm_runtime::{Device, Error, MatrixRef};
 ///
-/// fn as_row<V: Vector>(x: &V, len: usize) -> gemm_runtime::error::Result<MatrixRef<'_, V::Element>> {
+/// fn as_row<V: Vector>(x: &V, len: usize) -> Result<MatrixRef<'_, V::Element>, Error> {
 ///     MatrixRef::new(x, 1, len)
 /// }
 ///

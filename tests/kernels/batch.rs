@@ -28,7 +28,8 @@ proptest! {
     #![proptest_config(gemm_cases::cases(400))]
 
     fn each_product_has_the_bits_of_its_own(
-        (spec, size, count, lies) in (arbitrary::sgemm(128), (0..40usize, 0..40usize, 0..20usize), 0..4usize)
+        (spec, size, count, lies) in
+            (arbitrary::sgemm(128), (0..40usize, 0..40usize, 0..20usize), 0..4usize)
             .prop_flat_map(|(spec, (m, n, k), count)| {
                 let size = accepted(&spec, Size::new(m, n, k));
                 let lies = lies(spec.pitched);
@@ -40,7 +41,8 @@ proptest! {
         if let Err(error) = run(&Device::simulator(), (&spec, batch), size, count, lies, seed) {
             // Kernels without guards have no variant for unaligned operands.
             let unaligned = error.contains("aligned to") || error.contains("to be a multiple of 4");
-            prop_assert!(spec.float4 && spec.bounds.to_string() == "aligned" && unaligned, "`{spec}`, {batch}, at {size}: {error}");
+            let unguarded = spec.float4 && spec.bounds.to_string() == "aligned";
+            prop_assert!(unguarded && unaligned, "`{spec}`, {batch}, at {size}: {error}");
         }
     }
 }
@@ -135,7 +137,10 @@ fn a_batch_of_another_number_is_an_error() {
         &mut MatrixMut::new(&mut alone, 4, 4).expect("room"),
     );
     assert!(
-        matches!(&refused, Err(Error::Extents { first, other, .. }) if (first.1, other.1) == (5, 1)),
+        matches!(
+            &refused,
+            Err(Error::Extents { first, other, .. }) if (first.1, other.1) == (5, 1)
+        ),
         "{refused:?}"
     );
     for right in [of(5), one] {

@@ -169,9 +169,10 @@ fn a_list_belongs_to_its_device() {
     let a: [Buffer; 1] = buffers(&device, 16);
     let views = squares(&a);
     let list = MatrixList::new(&device, &views).expect("alike");
-    assert!(
-        matches!(other.download(&list), Err(Error::WrongDevice { argument, .. }) if argument == "array")
-    );
+    assert!(matches!(
+        other.download(&list),
+        Err(Error::WrongDevice { argument, .. }) if argument == "array"
+    ));
 }
 
 /// The parts of one matrix are side by side, one above the other, or overlapping.

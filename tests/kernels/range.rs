@@ -132,8 +132,8 @@ fn judge(spec: &SgemmSpec, problem: &Problem, sums: &[f32], seen: &mut Seen) -> 
         };
         if !right {
             return Err(format!(
-                "`{spec}` at {}: C[{row}][{col}] is {sum:e}, not {value:e}, of |A||B| {magnitude:e}; \
-                 in f32 {f32:e}",
+                "`{spec}` at {}: C[{row}][{col}] is {sum:e}, not {value:e}, of |A||B| \
+                 {magnitude:e}; in f32 {f32:e}",
                 problem.size
             ));
         }

@@ -304,7 +304,8 @@ proptest! {
         let (c, _) = problem
             .multiply(&Device::simulator(), &spec, placement)
             .map_err(TestCaseError::fail)?;
-        problem.check(&Device::simulator(), &spec, placement, &c).map_err(|e| TestCaseError::fail(format!("`{spec}` at {size}: {e}")))?;
+        let wrong = |e| TestCaseError::fail(format!("`{spec}` at {size}: {e}"));
+        problem.check(&Device::simulator(), &spec, placement, &c).map_err(wrong)?;
     }
 }
 

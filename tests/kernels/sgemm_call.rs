@@ -117,8 +117,14 @@ proptest! {
     fn it_is_what_blas_documents(
         (m, n, k) in (extent(), extent(), extent()),
         (alpha, beta) in (factor(), factor()),
-        lies in [(any::<bool>(), 0..5usize), (any::<bool>(), 0..5usize), (any::<bool>(), 0..5usize)],
-        (batch, shared, listed) in (proptest::option::of(0..4usize), any::<[bool; 2]>(), any::<bool>()),
+        lies in [
+            (any::<bool>(), 0..5usize),
+            (any::<bool>(), 0..5usize),
+            (any::<bool>(), 0..5usize),
+        ],
+        batch in proptest::option::of(0..4usize),
+        shared: [bool; 2],
+        listed: bool,
         seed: u64,
     ) {
         let mut next = uniform(seed);
@@ -126,7 +132,8 @@ proptest! {
         let a = Stored::new((m, k), lies[0].0, lies[0].1, count(shared[0]), &mut next);
         let b = Stored::new((k, n), lies[1].0, lies[1].1, count(shared[1]), &mut next);
         let unread = beta == 0.0;
-        let c = Stored::new((m, n), lies[2].0, lies[2].1, batch, || if unread { POISON } else { next() });
+        let old = || if unread { POISON } else { next() };
+        let c = Stored::new((m, n), lies[2].0, lies[2].1, batch, old);
 
         let device = Device::simulator();
         let upload = |stored: &Stored| device.upload(&stored.memory).expect("room");
@@ -141,8 +148,10 @@ proptest! {
             let pitch = c.pitch().max(1);
             let (lines, line) = c.lines();
             let firsts = (0..count).map(|n| (n * (lines + 1), 0));
-            let mut whole = MatrixMut::pitched(&mut c_memory, count * (lines + 1), line, pitch).expect("room");
-            let mut list = MatrixListMut::parts(&device, &mut whole, (lines, line), firsts).expect("apart");
+            let whole = MatrixMut::pitched(&mut c_memory, count * (lines + 1), line, pitch);
+            let mut whole = whole.expect("room");
+            let list = MatrixListMut::parts(&device, &mut whole, (lines, line), firsts);
+            let mut list = list.expect("apart");
             let mut view = list.as_matrix_mut();
             let mut view = if c.in_columns { view.t() } else { view.as_matrix_mut() };
             let call = sgemm(&in_a, &in_b, &mut view).alpha(alpha).beta(beta);
@@ -151,7 +160,8 @@ proptest! {
             let (lines, line) = c.lines();
             let view = match c.count {
                 Some(count) => {
-                    MatrixMut::batch_apart(&mut c_memory, (count, c.distance()), lines, line, c.pitch())
+                    let apart = (count, c.distance());
+                    MatrixMut::batch_apart(&mut c_memory, apart, lines, line, c.pitch())
                 }
                 None => MatrixMut::pitched(&mut c_memory, lines, line, c.pitch()),
             };
@@ -170,7 +180,8 @@ proptest! {
                     let at = c.at(product, row, col);
                     beside[at] = false;
                     let terms = (0..k).map(|p| {
-                        f64::from(a.element(product, row, p)) * f64::from(b.element(product, p, col))
+                        let (a, b) = (a.element(product, row, p), b.element(product, p, col));
+                        f64::from(a) * f64::from(b)
                     });
                     let (sum, magnitude) =
                         terms.fold((0.0, 0.0), |(sum, of), term| (sum + term, of + f64::abs(term)));
@@ -180,7 +191,8 @@ proptest! {
                     let (found, expected) = (f64::from(found[at]), product + kept);
                     let scale = if product == 0.0 { 0.0 } else { f64::abs(alpha) * magnitude };
                     let unit = f64::from(f32::EPSILON) / 2.0;
-                    let allowed = (2.0 * k as f64 + 3.0) * unit * scale + 3.0 * unit * (kept.abs() + expected.abs());
+                    let allowed = (2.0 * k as f64 + 3.0) * unit * scale
+                        + 3.0 * unit * (kept.abs() + expected.abs());
                     let close = (found - expected).abs() <= allowed + 1e-40;
                     let same = found == expected || (found.is_nan() && expected.is_nan());
                     prop_assert!(close || same, "C[{row}][{col}] is {found}, not {expected}");

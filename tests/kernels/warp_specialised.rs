@@ -224,7 +224,11 @@ fn registers_are_those_that_a_block_was_given() {
         let told = kind(Fault::Registers(registers));
         let [few, many] = registers;
         let asked = (few + 2 * many) * 128;
-        let found = matches!(told, FaultKind::TooManyRegisters { asked: a, given } if (a, given) == (asked, 3 * 128 * 168));
+        let expected = (asked, 3 * 128 * 168);
+        let found = matches!(
+            told,
+            FaultKind::TooManyRegisters { asked, given } if (asked, given) == expected
+        );
         assert!(found, "{told}");
     }
     for registers in [[176, 168], [40, 160]] {

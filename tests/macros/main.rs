@@ -25,8 +25,10 @@ const REDUCTIONS: &[ReduceKernel] = &[
 const PRODUCTS: [SgemmKernel; 5] = [
     sgemm_kernel!(),
     sgemm_kernel!(block: 8x32, lanes: m, coarsen: 2, unroll: 4, partials: 2),
-    sgemm_kernel!(tile: 64x64x16, thread: 4x4, fragment: split, float4, transpose, pad_a: 4, pad_b: 4,
-        stages: 3, spread: 2, warp: 16x32, raster: 4, order: row_serpentine, blocks_per_sm: 2),
+    sgemm_kernel!(
+        tile: 64x64x16, thread: 4x4, fragment: split, float4, transpose, pad_a: 4, pad_b: 4,
+        stages: 3, spread: 2, warp: 16x32, raster: 4, order: row_serpentine, blocks_per_sm: 2
+    ),
     sgemm_kernel!(tile: 32x32x8, thread: 2x2, prefetch, bounds: aligned, pitched),
     sgemm_kernel!(name: mine),
 ];
@@ -74,8 +76,14 @@ fn an_epilogue_of_tokens_is_the_one_of_their_text() -> Result<(), Error> {
     for (kernel, text) in [
         both!(epilogue: |acc| gelu(acc)),
         both!(block: 8x32, coarsen: 2, epilogue: |sum,| { sum }, name: same),
-        both!(tile: 64x64x8, thread: 4x4, epilogue: |acc| clamp(-acc * 1.5e-3 + 0.25e1, -0.5, 1_0.0), float4),
-        both!(epilogue: |x| if x>=0.0&&x!=1.||!(row<=col) { --x } else if m*n%7==k { x/2. } else { 1e-45 }),
+        both!(
+            tile: 64x64x8, thread: 4x4, float4,
+            epilogue: |acc| clamp(-acc * 1.5e-3 + 0.25e1, -0.5, 1_0.0)
+        ),
+        both!(
+            epilogue: |x|
+                if x>=0.0&&x!=1.||!(row<=col) { --x } else if m*n%7==k { x/2. } else { 1e-45 }
+        ),
         both!(tile: 32x32x8, thread: 2x2, stages: 3, pitched, epilogue: |acc| {
             let float = 0.5 * acc; // a word of C++
             let t = (fma(float, float, f32(row - col)));

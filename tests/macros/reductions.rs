@@ -41,9 +41,10 @@ fn a_line_of_tokens_has_the_type_of_its_text() -> Result<(), Error> {
     same::<(f64, f64), (f64, f64)>(
         both!(op: mean_var, type: f64, map: |a, b,| { let d = a - b; d * d }),
     )?;
-    same::<f32, f16>(
-        both!(map: |x| x * x, finish: |s, len| sqrt(s / len), result: f16, blocks: 8, over: rows, group: 256),
-    )
+    same::<f32, f16>(both!(
+        map: |x| x * x, finish: |s, len| sqrt(s / len), result: f16, blocks: 8, over: rows,
+        group: 256
+    ))
 }
 
 const NORM: ReduceKernel = reduce_kernel!(map: |x| x * x, finish: |s| sqrt(s));

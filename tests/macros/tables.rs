@@ -23,7 +23,9 @@ static LARGEST: ReduceTable<f16, u32> = reduce_table![
 
 const ALL: [ReduceTable<(f64, f64), (f64, f64)>; 2] = [
     reduce_table!(else => type: f64, op: mean_var, map: |x, y| x - y),
-    reduce_table!(len<=9=>type:f64,op:mean_var,map:|x,y|x-y;else=>type:f64,op:mean_var,map:|x,y|x-y,items:2;),
+    reduce_table!(
+        len<=9=>type:f64,op:mean_var,map:|x,y|x-y;else=>type:f64,op:mean_var,map:|x,y|x-y,items:2;
+    ),
 ];
 
 /// Table of a macro call, and the rules as text.
@@ -48,12 +50,14 @@ fn a_table_of_tokens_is_that_of_its_text() -> Result<(), Error> {
     same::<f32, f32>(
         both! { len <= 4 => items: 2; len >= 9 => items: 4; len == 7 => items: 8; else => },
     )?;
-    same::<f16, f32>(
-        both!(if len % 8 == 0 { outer > 3 } else { !(inner < 2) } => type: f16, over: middle; else => type: f16, over: middle, group: 1;),
-    )?;
-    same::<(i8, i8), i64>(
-        both!(-len < -4 => type: i8, acc: i64, map: |x, y| { let t = x; t * y }; else => type: i8, acc: i64, map: |x, y| { let t = x; t * y }, items: 2),
-    )?;
+    same::<f16, f32>(both!(
+        if len % 8 == 0 { outer > 3 } else { !(inner < 2) } => type: f16, over: middle;
+        else => type: f16, over: middle, group: 1;
+    ))?;
+    same::<(i8, i8), i64>(both!(
+        -len < -4 => type: i8, acc: i64, map: |x, y| { let t = x; t * y };
+        else => type: i8, acc: i64, map: |x, y| { let t = x; t * y }, items: 2
+    ))?;
     same::<f32, u64>(both!(else => op: argmin, index: u64, over: columns, float4))
 }
 
@@ -108,8 +112,11 @@ const GEMM: SgemmTable = sgemm_table! {
 };
 
 static LAYER: SgemmTable<(f32, f32, N, MN)> = sgemm_table![
-    arch < 80 || sms <= 8 => <scaled, epilogue: |acc, bias[n], residual[m, n]| acc + bias + residual>;
-    else => scaled, tile: 8x8x8, thread: 2x2, epilogue: |acc, bias[n], residual[m, n]| acc + bias + residual
+    arch < 80 || sms <= 8 =>
+        <scaled, epilogue: |acc, bias[n], residual[m, n]| acc + bias + residual>;
+    else =>
+        scaled, tile: 8x8x8, thread: 2x2,
+        epilogue: |acc, bias[n], residual[m, n]| acc + bias + residual
 ];
 
 macro_rules! both_products {
@@ -132,12 +139,13 @@ fn a_table_of_products_is_that_of_its_text_and_lists_its_operands() -> Result<()
     same_product::<()>(both_products!(else =>))?;
     same_product::<()>(both_products! { invariant; m<=8||padded=>unroll:4; else=>unroll:2 })?;
     same_product::<(f32, f32)>(both_products! { k > 9 => scaled; else => scaled, block: 8x8; })?;
-    same_product::<(M,)>(
-        both_products! { waves(128x256)>=2.0 => epilogue: |acc, s[m]| acc * s; else => block: 8x8, epilogue: |acc, s[m]| acc * s },
-    )?;
-    same_product::<(f32, f32, N, MN, f32)>(
-        both_products! { else => scaled, epilogue: |acc, bias[n], r[m, n], c[m, n], f| acc + bias * f + r - c },
-    )?;
+    same_product::<(M,)>(both_products! {
+        waves(128x256)>=2.0 => epilogue: |acc, s[m]| acc * s;
+        else => block: 8x8, epilogue: |acc, s[m]| acc * s
+    })?;
+    same_product::<(f32, f32, N, MN, f32)>(both_products! {
+        else => scaled, epilogue: |acc, bias[n], r[m, n], c[m, n], f| acc + bias * f + r - c
+    })?;
     same_product::<()>(
         both_products! { tt => batch: pointers, unroll: 2; else => batch: pointers },
     )?;

@@ -91,7 +91,8 @@ proptest! {
     fn a_random_epilogue_is_printed_as_it_is_meant(seed: u64, depth in 0..6u32) {
         let closure = random::closure(&EPILOGUE, seed, depth);
         let text = closure.to_string();
-        compare(&kernel(closure), seed, 4).map_err(|e| TestCaseError::fail(format!("{text}\n{e}")))?;
+        let differs = |e| TestCaseError::fail(format!("{text}\n{e}"));
+        compare(&kernel(closure), seed, 4).map_err(differs)?;
     }
 }
 

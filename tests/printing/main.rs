@@ -65,8 +65,11 @@ proptest! {
     }
 
     #[test]
-    fn a_compound_assignment_is_printed_as_it_is_meant(seed: u64, depth in 0..5u32, op in 0..5usize) {
-        let op = [BinaryOp::ADD, BinaryOp::SUB, BinaryOp::MUL, BinaryOp::DIV, BinaryOp::Integer(Integer::Xor)][op];
+    fn a_compound_assignment_is_printed_as_it_is_meant(
+        seed: u64, depth in 0..5u32, op in 0..5usize
+    ) {
+        let xor = BinaryOp::Integer(Integer::Xor);
+        let op = [BinaryOp::ADD, BinaryOp::SUB, BinaryOp::MUL, BinaryOp::DIV, xor][op];
         let kernel = kernel(|b, trees| {
             let x = b.mut_("x", 77);
             let value = Expr::binary(op, x.into(), trees.tree(seed, Ty::I32, depth));
@@ -87,10 +90,18 @@ proptest! {
     }
 
     #[test]
-    fn an_atomic_is_printed_as_it_is_meant(seed: u64, depth in 0..5u32, wide: bool, shared: bool, old: bool,
-        op in 0..5usize, order in 0..4usize, block: bool) {
+    fn an_atomic_is_printed_as_it_is_meant(
+        seed: u64, depth in 0..5u32, wide: bool, shared: bool, old: bool, op in 0..5usize,
+        order in 0..4usize, block: bool
+    ) {
         let (elem, ty) = if wide { (Elem::U64, Ty::U64) } else { (Elem::I32, Ty::I32) };
-        let order = [MemoryOrder::Relaxed, MemoryOrder::Acquire, MemoryOrder::Release, MemoryOrder::AcqRel][order];
+        let orders = [
+            MemoryOrder::Relaxed,
+            MemoryOrder::Acquire,
+            MemoryOrder::Release,
+            MemoryOrder::AcqRel,
+        ];
+        let order = orders[order];
         let scope = if block { Scope::Block } else { Scope::Device };
         let kernel = kernel(|b, trees| {
             let words = b.global("words", elem, Operand::Temp(0));
@@ -115,7 +126,8 @@ proptest! {
             other => return Err(TestCaseError::fail(format!("{other:?}"))),
         };
         prop_assert_eq!((read.op, read.order, read.scope), (meant.op.name(), order, scope));
-        let (array, space) = if shared { ("held", Space::Shared) } else { ("words", Space::Global) };
+        let (array, space) =
+            if shared { ("held", Space::Shared) } else { ("words", Space::Global) };
         prop_assert_eq!(read.array, array);
         // CUDA's functions accept any address. Names of generated functions contain the memory
         // space.

@@ -143,22 +143,31 @@ fn keys(family: &FamilyInfo) -> Result<String, Failed> {
     Ok(text)
 }
 
-/// Wraps a list item at 140 columns outside of code spans, and keeps its indentation.
+/// Columns of a page.
+const WIDTH: usize = 140;
+
+/// Wraps a list item outside of code spans, and keeps its indentation.
 fn wrapped(item: &str) -> String {
     let indent = &item[..item.len() - item.trim_start().len()];
-    let wrapped = wrapped_at_margin(item.trim_start(), 140 - indent.len());
+    let wrapped = wrapped_at_margin(item.trim_start(), WIDTH - indent.len(), " ");
     wrapped.lines().map(|line| format!("{indent}{line}\n")).collect()
 }
 
-/// Wraps a list item without indentation at `width` columns.
-fn wrapped_at_margin(item: &str, width: usize) -> String {
+/// Wraps a paragraph outside of code spans.
+fn paragraph(text: &str) -> String {
+    wrapped_at_margin(text, WIDTH, "")
+}
+
+/// Wraps a text without indentation at `width` columns. `next` begins the lines after the first
+/// one, before a blank if it is not empty.
+fn wrapped_at_margin(item: &str, width: usize, next: &str) -> String {
     let (mut lines, mut line, mut word, mut is_code) =
         (Vec::new(), String::new(), String::new(), false);
     for c in item.chars().chain([' ']) {
         is_code ^= c == '`';
         if c.is_whitespace() && !is_code {
             if line.chars().count() + 1 + word.chars().count() > width && !line.is_empty() {
-                lines.push(std::mem::replace(&mut line, " ".to_owned()));
+                lines.push(std::mem::replace(&mut line, next.to_owned()));
             }
             if !line.is_empty() {
                 line.push(' ');
@@ -219,7 +228,8 @@ fn about(env: &ExprScope) -> Result<String, Failed> {
         [] => String::new(),
         integers => format!(". Integers in scope: {}", quoted(integers)),
     };
-    Ok(format!("For example `{}`. {names}{integers}.\n\n{}", env.example, operands(env)?))
+    let text = paragraph(&format!("For example `{}`. {names}{integers}.", env.example));
+    Ok(format!("{text}\n{}", operands(env)?))
 }
 
 /// Description of the language and its functions.
@@ -257,12 +267,16 @@ fn operands(env: &ExprScope) -> Result<String, Failed> {
         rows += &format!("| `{name}{along}` | {meaning} | `{kind}` |\n");
     }
     let most = EpilogueArg::MOST_LISTED;
-    let mut text = format!(
-        "After {} the closure may have parameters for operands: arrays and scalars of `f32` that a call \
-         passes. In the body an operand is its name without the index: the element for this element of C. The \
-         type of a kernel lists the kinds of at most {most} operands; a `Sgemm<ByName>` takes any number.\n\n\
-         | operand | argument of the call | kind |\n| --- | --- | --- |\n{rows}\n",
+    let text = format!(
+        "After {} the closure may have parameters for operands: arrays and scalars of `f32` that a \
+         call passes. In the body an operand is its name without the index: the element for this \
+         element of C. The type of a kernel lists the kinds of at most {most} operands; a \
+         `Sgemm<ByName>` takes any number.",
         env.meaning,
+    );
+    let mut text = format!(
+        "{}\n| operand | argument of the call | kind |\n| --- | --- | --- |\n{rows}\n",
+        paragraph(&text)
     );
     if let Some((name, index)) = env.output {
         text += &format!(
@@ -273,12 +287,46 @@ fn operands(env: &ExprScope) -> Result<String, Failed> {
     Ok(text)
 }
 
-/// Specs of the ladder. The defaults are the spec without a key.
+/// Stages of a ladder, in columns.
 fn lines<S: Spec>(ladder: &[Stage<S>]) -> String {
-    let rows = ladder.iter().map(|stage| {
-        format!("| {} | {} | `{}!({})` |\n", stage.index, stage.name, S::MACRO, stage.spec)
-    });
-    format!("| stage | technique | line |\n| --- | --- | --- |\n{}", rows.collect::<String>())
+    let about = "Number, name and keys of each stage. A kernel of these keys is";
+    let mut text = paragraph(&format!("{about} `{}!(keys)`.", S::MACRO)) + "\n```text\n";
+    for Stage { index, name, spec, .. } in ladder {
+        let head = format!("{index:2} {name:24}");
+        let mut line = head.clone();
+        for part in parts(&spec.to_string()) {
+            if line.len() > head.len() && line.len() + part.len() > COLUMNS {
+                text += &format!("{}\n", line.trim_end());
+                line = " ".repeat(head.len());
+            }
+            line += &format!("{part} ");
+        }
+        text += &format!("{}\n", line.trim_end());
+    }
+    text + "```\n"
+}
+
+/// Columns of a code block.
+const COLUMNS: usize = 100;
+
+/// Splits a spec after the commas between its keys. Commas inside of closures stay.
+fn parts(spec: &str) -> Vec<&str> {
+    let (mut parts, mut start) = (Vec::new(), 0);
+    let (mut is_in_parameters, mut depth) = (false, 0);
+    for (at, c) in spec.char_indices() {
+        match c {
+            '|' => is_in_parameters = !is_in_parameters,
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth -= 1,
+            ',' if !is_in_parameters && depth == 0 => {
+                parts.push(spec[start..=at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(spec[start..].trim());
+    parts
 }
 
 /// Module documentation of a file, without its links, which do not resolve on another page.

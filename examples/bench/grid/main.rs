@@ -2,7 +2,7 @@
 //! in the same run.
 //!
 //! ```text
-//! cargo run --release --example grid                                       the grid, about five minutes
+//! cargo run --release --example grid                             # the grid, about five minutes
 //! cargo run --release --example grid -- --layout nn --json grid.json --plot grid.svg,grid.png
 //! cargo run --release --example grid -- --random 100 --seed 7
 //! cargo run --release --example grid -- --table table.rs

@@ -2,12 +2,16 @@
 //! compares their efficiency with the prediction.
 //!
 //! ```text
-//! cargo run --release --example scale                                # on all GPUs of this machine, else simulated
+//! # On all GPUs of this machine; simulated if there are none.
+//! cargo run --release --example scale
 //! cargo run --release --example scale -- --simulated 8
-//! cargo run --release --example scale -- --ranks 1,2,4 --size 8192,16384 --sum 4294967296 --plot scale.svg
-//! cargo run --release --example scale -- --predict 8,64,512          # prediction for machines that were not measured
+//! cargo run --release --example scale -- --ranks 1,2,4 --size 8192,16384 --sum 4294967296 \
+//!     --plot scale.svg
+//! # Prediction for machines that were not measured.
+//! cargo run --release --example scale -- --predict 8,64,512
+//! # Four processes, as `torchrun` starts them.
 //! for rank in 0 1 2 3; do RANK=$rank WORLD_SIZE=4 MASTER_ADDR=localhost MASTER_PORT=29500 \
-//!     cargo run --release --example scale & done; wait               # four processes, as `torchrun` starts them
+//!     cargo run --release --example scale & done; wait
 //! ```
 //!
 //! A is distributed by rows, B and C by columns. Elements are random. The baseline of a GEMM is a

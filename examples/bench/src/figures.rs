@@ -224,7 +224,7 @@ impl Figure {
         Some(format!("`{id}`, shown in {pages}, {reason}"))
     }
 
-    /// Returns the note on a page behind a value that other texts gave.
+    /// Returns the note on a page behind the date of values that other texts gave.
     pub fn mark(&self) -> Option<String> {
         self.taken.before.as_ref().map(|commit| format!("before commit `{commit}`"))
     }
@@ -234,15 +234,15 @@ impl Figure {
 mod tests {
     use super::*;
 
-    const FILE: &str = r#"# Measured figures; examples/bench/README.md describes the fields. `figures write` formats this file.
-
+    /// File without its header.
+    const FILE: &str = r#"
 [[figure]]
 id = "it"
 what = "stage 2"
 texts = ["sgemm/02_naive"]
 command = "ladder sgemm --stage PARTS --json"
 at = ["1024", "2048"]
-taken = { device = "NVIDIA H200", date = "2026-11-25", commit = "b11c428e", hash = "0123456789abcdef" }
+taken = { device = "H200", date = "2026-11-25", commit = "b11c428e", hash = "0123456789abcdef" }
 series = [
     { name = "ratio", values = [0.1, 0.0000001], select = "stage=naive n={}: vs_cublas" },
     { name = "time", unit = "ms", values = [2.0] },
@@ -252,7 +252,7 @@ series = [
     #[test]
     fn a_file_is_printed_as_it_is_read() {
         let figures = Figures::parse(FILE).expect("sound");
-        assert_eq!(figures.print().expect("sound"), FILE);
+        assert_eq!(figures.print().expect("sound"), format!("{HEADER}{FILE}"));
         let error = Figures::parse(&FILE.replace("what", "why")).expect_err("no such field");
         assert!(error.to_string().contains("unknown field `why`"), "{error}");
     }

@@ -77,6 +77,8 @@ fn pages_are_written_from_the_data() {
             !page.lines().any(|line| line.starts_with("<!--=")),
             "{name}: a line begins with it"
         );
+        let is_wide = |line: &&str| line.chars().count() > pages::WIDTH;
+        assert_eq!(page.lines().find(is_wide), None, "{name}: a line is too wide");
         if name != pages::TABLES {
             assert_eq!(pages::unbound(&page), [""; 0], "{name}: a number is not of a figure");
         }

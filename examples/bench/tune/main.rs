@@ -14,7 +14,8 @@
 //! thoroughly and printed. Reductions are compared with the rate of a kernel that only reads.
 //!
 //! ```text
-//! cargo run --release --example tune -- --table table.rs --times h200.times --random 100 --seed 7 --limit 1200
+//! cargo run --release --example tune -- --table table.rs --times h200.times --random 100 \
+//!     --seed 7 --limit 1200
 //! ```
 //!
 //! ```text

@@ -116,8 +116,8 @@ fn sectors(c: &Counters) -> String {
 }
 
 /// Describes the cycles of each unit of an SM, and of its share of L2 and memory bandwidth, busiest
-/// first. Then describes the wasted work. The counts are predicted for the compiled kernel, followed
-/// by source counts where these differ. Cache hits are not modelled.
+/// first. Then describes the wasted work. The counts are predicted for the compiled kernel,
+/// followed by source counts where these differ. Cache hits are not modelled.
 fn load(c: &Counters, compiled: &SassCounters, bits: Option<u32>, bytes: u64) -> Vec<String> {
     let units = load_of(c, Some(compiled), bits, bytes);
     let cycles = |unit: &Unit| {

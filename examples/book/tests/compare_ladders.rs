@@ -20,10 +20,11 @@ fn stub(dir: &Path, name: &str, lines: &[&str]) -> PathBuf {
 }
 
 fn line(stage: &str, time: f64, vs_cublas: &str, ok: bool) -> String {
-    format!(
-        r#"{{"ladder":"sgemm","index":3,"stage":"{stage}","spec":"","device":"it","n":64,"result":1.5,"reference":1.5,"rel_err":0.0,"ok":{ok},"time_ms":{time},"gb_s":1.0,"counters":null,"m":64,"k":64,"gflops":{},"vs_cublas":{vs_cublas},"max_err":0.0}}"#,
-        1.0 / time
-    )
+    let kernel = format!(r#""ladder":"sgemm","index":3,"stage":"{stage}","spec":"","device":"it""#);
+    let sizes = r#""n":64,"m":64,"k":64"#;
+    let result = format!(r#""result":1.5,"reference":1.5,"rel_err":0.0,"max_err":0.0,"ok":{ok}"#);
+    let rates = format!(r#""gb_s":1.0,"gflops":{},"vs_cublas":{vs_cublas}"#, 1.0 / time);
+    format!(r#"{{{kernel},{sizes},{result},"time_ms":{time},{rates},"counters":null}}"#)
 }
 
 /// Runs a script and returns its exit code and output.

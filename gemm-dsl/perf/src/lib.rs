@@ -16,7 +16,7 @@
 //!
 //! ```text
 //! counters ──► Work  ┐
-//! plan     ──► Waits ├─ LaunchLoad ──predict (DeviceModel)──► Prediction: units, waiting, tail, memory
+//! plan     ──► Waits ├─ LaunchLoad ──DeviceModel──► Prediction: units, waiting, tail, memory
 //! shape    ──► Reads ┘
 //! ```
 

@@ -5,13 +5,13 @@
 //! forbids, it returns a [`SimError`] with the buffer, the element, the thread and the statement.
 //!
 //! ```text
-//! kernel, arguments ──launch──► numbers for names ──lower──► linear code ──schedule──► blocks in parallel, or
-//!                                                                            │         in several orders
-//!                                                                            │
-//!                                     one warp until a barrier ◄────exec─────┘
-//!                                                 │ accesses, synchronisation
-//!                                                 ▼
-//!                            observers: race (races, init), counters (traffic)
+//! kernel, arguments ──launch──► numbers for names ──lower──► linear code
+//!                                                                 │ schedule: blocks in parallel,
+//!                                                                 │ or in several orders
+//!                          one warp until a barrier ◄────exec─────┘
+//!                                      │ accesses, synchronisation
+//!                                      ▼
+//!                 observers: race (races, init), counters (traffic)
 //! ```
 //!
 //! # Invariants

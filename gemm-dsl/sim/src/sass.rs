@@ -7,10 +7,12 @@
 //! the lowered code:
 //!
 //! ```text
-//! lowered code ──walk──► values (each once, with its place and its cost) ──needed──► charges ──× executions──► SassCounters
-//!                 │                                                                                   ▲
-//!                 └─ loads, stores ──merge──► fates of the accesses ──× observed addresses── traffic ─┘
+//! lowered code ──walk──► values ──needed──► charges ──× executions──► SassCounters
+//!                 │                                                         ▲
+//!                 └─ loads, stores ──merge──► fates ──× addresses── traffic ┘
 //! ```
+//!
+//! Each value exists once, with its place and its cost. The addresses are those that were observed.
 //!
 //! `walk` visits branches, and `unroll` visits loops. `statement`, `expr` and `integer` create
 //! values, `memory` creates addresses, and `accesses` records loads and stores. `values` finds

@@ -322,7 +322,8 @@ fn copy_definition(k: &Kernel, ty: &str, bytes: u32, guarded: Option<bool>) -> S
 {}
 {{
     {address}
-    asm volatile(\"cp.async.{cache}.shared.global [%0], [%1], {bytes};\" :: \"{constraint}\"(dst), \"l\"(global) : \"memory\");
+    asm volatile(\"cp.async.{cache}.shared.global [%0], [%1], {bytes};\" \
+        :: \"{constraint}\"(dst), \"l\"(global) : \"memory\");
 }}
 ",
             head(&pointers)
@@ -379,7 +380,8 @@ fn load_matrix_definition(count: u8, transposed: bool, [word, row]: [Elem; 2]) -
 {head}
 {{
     const size_t src = __cvta_generic_to_shared(row);
-    asm volatile(\"ldmatrix.sync.aligned.m8n8.x{count}{trans}.shared.b16 {{{outputs}}}, [%{count}];\"
+    asm volatile(\"ldmatrix.sync.aligned.m8n8.x{count}{trans}.shared.b16 \
+        {{{outputs}}}, [%{count}];\"
                  : {words} : \"l\"(src) : \"memory\");
 }}
 "

@@ -255,7 +255,10 @@ mod tests {
         #![proptest_config(gemm_cases::cases(256))]
 
         #[test]
-        fn breaking_changes_white_space_alone(text in "[a-c(),?: \\[\\]{}]{0,60}", width in 0usize..50) {
+        fn breaking_changes_white_space_alone(
+            text in "[a-c(),?: \\[\\]{}]{0,60}",
+            width in 0usize..50,
+        ) {
             let bare = |text: &str| text.replace(' ', "");
             prop_assert_eq!(bare(&code(&text, width).concat()), bare(&text));
             let line = format!("// {text}");

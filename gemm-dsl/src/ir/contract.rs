@@ -45,8 +45,8 @@ use super::{
 use host_expr::{host_expr, is_bound};
 use std::borrow::Cow;
 
-/// Facts about a kernel that a launch needs. Part of a [`VerifiedKernel`](super::VerifiedKernel) and
-/// of the constants of a macro call.
+/// Facts about a kernel that a launch needs. Part of a [`VerifiedKernel`](super::VerifiedKernel)
+/// and of the constants of a macro call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contract {
     pub kernel: Cow<'static, str>,

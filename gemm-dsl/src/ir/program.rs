@@ -9,8 +9,8 @@
 //! A launch may list several kernels that compute the same bits but have different contracts. The
 //! first kernel whose contract the arguments meet is launched.
 //!
-//! A program has two forms. Lowering builds a [`Program`] with [`Expr`]s and whole kernels, which is
-//! checked as a [`VerifiedProgram`]. A [`LaunchProgram`] is derived from it, with compiled
+//! A program has two forms. Lowering builds a [`Program`] with [`Expr`]s and whole kernels, which
+//! is checked as a [`VerifiedProgram`]. A [`LaunchProgram`] is derived from it, with compiled
 //! [`HostExpr`](super::HostExpr)s and only the contracts of the kernels. Back ends execute this
 //! form, and macros write it as a constant.
 

@@ -65,7 +65,8 @@ proptest! {
         let tiled = match plan.kind() {
             KernelKind::Tiled(tiled) => tiled,
             KernelKind::Wgmma(tensor) => {
-                prop_assert_eq!(tensor.epilogue_threads() * tensor.tm() * tensor.tn(), tensor.bm() * tensor.bn());
+                let elements = tensor.epilogue_threads() * tensor.tm() * tensor.tn();
+                prop_assert_eq!(elements, tensor.bm() * tensor.bn());
                 // A block that requests more registers than it was launched with deadlocks.
                 let [few, many] = tensor.registers().unwrap_or([0; 2]);
                 let others = (tensor.threads() - tensor.epilogue_threads()) * few;

@@ -45,7 +45,9 @@ macro_rules! expressions {
 
             fn read(datum: &Datum) -> Option<Self> {
                 match datum {
-                    Datum::Closure(closure) if *closure.scope() == $scope => Some(Self(closure.clone())),
+                    Datum::Closure(closure) if *closure.scope() == $scope => {
+                        Some(Self(closure.clone()))
+                    }
                     _ => None,
                 }
             }

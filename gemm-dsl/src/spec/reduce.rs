@@ -135,9 +135,11 @@ spec! {
         element(DataType): DataType = DataType::F32, "{}", called "type", what(Inputs, Results);
         /// Accumulator type. Default: `f32`, `i32` or `u32` for the storage types `f16`, `bf16`,
         /// `i8` and `u8`, else the element type. Integer sums wrap.
-        acc(AccType): Option<AccType> = None::<AccType>, "acc_{}", what(Results) as ReduceSpec::acc_elem;
+        acc(AccType): Option<AccType> = None::<AccType>, "acc_{}",
+            what(Results) as ReduceSpec::acc_elem;
         /// Type of a result. Default: the accumulator type.
-        result(ResultType): Option<ResultType> = None::<ResultType>, "result_{}", on NUMBERS, what(Results) as ReduceSpec::result_elem;
+        result(ResultType): Option<ResultType> = None::<ResultType>, "result_{}", on NUMBERS,
+            what(Results) as ReduceSpec::result_elem;
         /// Type of indices, of counts and of the offsets of segments.
         index(IndexType): IndexType = IndexType::U32, "index_{}", on INDICES, what(Results);
         /// Also sums the rounding errors (Neumaier). With d additions per element and unit roundoff
@@ -173,7 +175,8 @@ spec! {
         /// vectors.
         float4(bool): bool = false, "float4", on ALIGNED;
         /// Number of columns that a thread folds. They are one block width apart.
-        coarsen(u32): u32 = 1, "coarsen{}", least 1 "a thread folds at least one column", on COLUMNS;
+        coarsen(u32): u32 = 1, "coarsen{}", least 1 "a thread folds at least one column",
+            on COLUMNS;
         /// Maximum number of blocks that fold one result; each block loops until no elements are
         /// left. Default: 1024 for a whole array, else 1. A fixed tree over the block numbers folds
         /// the blocks' values.
@@ -183,7 +186,8 @@ spec! {
         /// elements per round. It replaces `blocks` and determines the number of blocks. A fixed
         /// tree over the run numbers folds the runs' values. Several devices can therefore fold
         /// whole runs separately, and the result has the same bits.
-        run(u32): Option<u32> = None::<u32>, "run{}", least 1 "a run has at least one element", on SHARED;
+        run(u32): Option<u32> = None::<u32>, "run{}", least 1 "a run has at least one element",
+            on SHARED;
         /// Number of launches by which several blocks fold one result. Default: `tiles` for a whole
         /// array of `f32` with `sum`, `prod`, `max` or `min`, unless `map`, `finish`,
         /// `compensated`, `blocks` or `run` is given; else `passes`.

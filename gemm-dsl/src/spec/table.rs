@@ -249,7 +249,9 @@ macro_rules! spec {
             }
 
             $(
-                #[doc = concat!("Sets the key `", $crate::spec::table::spec!(@called $key $($called)?), "`.")]
+                #[doc = concat!(
+                    "Sets the key `", $crate::spec::table::spec!(@called $key $($called)?), "`."
+                )]
                 #[must_use]
                 pub fn $key(mut self, $key: $set) -> Self {
                     self.$key = $key.into();

@@ -35,7 +35,8 @@ spec! {
         pace(Pace): Pace = Pace::Slow, "{}", what;
         /// Depth of the kernel,
         /// at least two.
-        depth(u32): Option<u32> = None, "depth{}", least 2 "one is none", what(Inputs) as ProbeSpec::levels;
+        depth(u32): Option<u32> = None, "depth{}", least 2 "one is none",
+            what(Inputs) as ProbeSpec::levels;
         /// Area of the kernel.
         area(Rect): Rect = Rect::new(1, 1), "{}";
         /// Runs without a stop.

@@ -43,7 +43,8 @@ pub struct Table<S: TableFamily, E = ()> {
 /// };
 ///
 /// let device = Device::simulator();
-/// let (a, b, mut c) = (device.upload(&[1.0, 2.0])?, device.upload(&[3.0, 4.0])?, device.alloc(1)?);
+/// let (a, b) = (device.upload(&[1.0, 2.0])?, device.upload(&[3.0, 4.0])?);
+/// let mut c = device.alloc(1)?;
 /// let (a, b) = (MatrixRef::new(&a, 1, 2)?, MatrixRef::new(&b, 2, 1)?);
 /// GEMM.call(&device).launch(&a, &b, &mut MatrixMut::new(&mut c, 1, 1)?)?;
 /// assert_eq!(device.download(&c)?, [11.0]);

@@ -105,7 +105,10 @@ fn operands_of_a_reduction_are_checked() {
     let padded = device.upload_matrix(&values(6), 2, 3).expect("room");
     let error = SUM.launch(&device, &padded, &mut output).expect_err("padding");
     assert!(
-        matches!(&error, Error::Padded { argument, cols: 3, row_stride: 4, .. } if argument == "input"),
+        matches!(
+            &error,
+            Error::Padded { argument, cols: 3, row_stride: 4, .. } if argument == "input"
+        ),
         "{error}"
     );
     let packed = device.upload_matrix(&values(8), 2, 4).expect("room");

@@ -202,7 +202,10 @@ fn shapes_devices_and_places_of_operands_are_checked() {
     let call_with = call.operands((&foreign, 1.0, &p.scale, &residual));
     let error = refused(call_with.launch(&p.a, &p.b, &mut c));
     assert!(
-        matches!(&error, Error::WrongDevice { argument, belongs: Owner::Device { .. }, .. } if argument == "bias"),
+        matches!(
+            &error,
+            Error::WrongDevice { argument, belongs: Owner::Device { .. }, .. } if argument == "bias"
+        ),
         "{error}"
     );
     // A padded matrix needs a kernel that takes row strides.
@@ -214,7 +217,10 @@ fn shapes_devices_and_places_of_operands_are_checked() {
     let mut to = MatrixMut::new(&mut to, m, n).expect("room");
     let error = refused(packed.call(&p.device).operands((&residual,)).launch(&a, &b, &mut to));
     assert!(
-        matches!(&error, Error::Unmet(unmet) if unmet.need == Need::Exactly(7) && unmet.value == 11),
+        matches!(
+            &error,
+            Error::Unmet(unmet) if unmet.need == Need::Exactly(7) && unmet.value == 11
+        ),
         "{error}"
     );
     assert!(error.to_string().contains("packed rows of `r` with a stride of 7"), "{error}");

@@ -183,8 +183,8 @@ fn wrong_arguments_are_reported_before_a_rule_is_chosen() -> Result<(), Error> {
     let large = sgemm_table! { m > 5 => block: 8x8; else => };
     assert_eq!(
         large.choice((1 << 31, 1, 1), &device).expect_err("too large").to_string(),
-        "`m` is 2147483648, but tables accept only 0 to 2147483647: the limit is 2147483647. Check the \
-         order of the extents"
+        "`m` is 2147483648, but tables accept only 0 to 2147483647: the limit is 2147483647. Check \
+         the order of the extents"
     );
     assert!(large.kernel((1 << 31, 1, 1), &device).is_err());
     assert_eq!(large.choice((6, usize::MAX, 1), &device)?.row, 0);

@@ -106,11 +106,10 @@ impl<'k, E: Operands> Kernels<'k, E> {
     /// whole GEMM falls back to f32.
     pub(crate) fn ask(&mut self) -> Result<()> {
         if let Some(own) = self.own.take() {
-            let begin =
-                |SplitSource { view, spare }| -> gemm_runtime::error::Result<Option<PendingSplit<'k>>> {
-                    let begin = |view| self.device.begin_splits(self.spec.arith, &view, spare);
-                    view.map(begin).transpose()
-                };
+            let begin = |SplitSource { view, spare }| {
+                let begin = |view| self.device.begin_splits(self.spec.arith, &view, spare);
+                view.map(begin).transpose()
+            };
             let [a, b] = own.map(begin);
             let (a, b) = (a?, b?);
             // Launches both splits before waiting for either of them.

@@ -163,7 +163,8 @@ impl Rank {
     /// // Same bytes as `numpy.save("x.npy", numpy.arange(6, dtype="float32").reshape(3, 2))`.
     /// let dir = tempfile::tempdir()?;
     /// let path = dir.path().join("x.npy");
-    /// let mut file = b"\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }".to_vec();
+    /// let mut file = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
+    /// file.extend(b"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }");
     /// file.resize(127, b' ');
     /// file.push(b'\n');
     /// file.extend((0..6).flat_map(|i| (i as f32).to_le_bytes()));

@@ -4,8 +4,8 @@
 //!
 //! ```text
 //! Distribution of A, B, C ─┐
-//!                    ├─ Schedule ─verify─► VerifiedSchedule ─┬─► an executor
-//! ranks, Strategy ────────┘                                       └─estimate─► bytes, memory, time on a ClusterModel
+//!                          ├─ Schedule ─verify─► VerifiedSchedule ─┬─► an executor
+//! ranks, Strategy ─────────┘                                       └─ClusterModel─► Estimate
 //! ```
 //!
 //! Only matrix data moves between ranks. The rank that keeps an element of C computes the element,
@@ -17,7 +17,11 @@
 //!
 //! // A is distributed by rows, B and C by columns: each rank needs all of A.
 //! let n = 16384;
-//! let distributions = Distributions { a: Distribution::rows(n, n), b: Distribution::cols(n, n), c: Distribution::cols(n, n) };
+//! let distributions = Distributions {
+//!     a: Distribution::rows(n, n),
+//!     b: Distribution::cols(n, n),
+//!     c: Distribution::cols(n, n),
+//! };
 //! let chosen = Schedule::cheapest(distributions, 4, &ClusterModel::h200_copy_engines(), None)?;
 //! println!("{chosen}{}", chosen.estimate);
 //! assert!(chosen.estimate.efficiency() > 0.95);

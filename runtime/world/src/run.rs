@@ -64,7 +64,8 @@ impl World {
     /// let dies = Fault { rank: 1, call: 0, kind: FaultKind::Die };
     /// let delivery = Delivery { seed: Some(1), faults: vec![dies] };
     /// let error = World::simulated_with(2, delivery)?.run(|rank| rank.barrier()).unwrap_err();
-    /// assert!(matches!(error, Error::World(WorldError::RankLost { rank: 1, why: LossReason::Gone, .. })));
+    /// let Error::World(WorldError::RankLost { rank, why, .. }) = error else { unreachable!() };
+    /// assert_eq!((rank, why), (1, LossReason::Gone));
     /// # Ok::<(), Error>(())
     /// ```
     ///
@@ -423,7 +424,10 @@ fn first_fault<T>(ended: Vec<RankOutcome<T>>) -> Result<Vec<T>> {
     let Some(broken) = broken else {
         return faults.into_iter().next().map_or(Ok(values), |(_, error)| Err(error));
     };
-    let names = |error: &Error| matches!(error, Error::World(WorldError::RankLost { rank, .. }) if *rank == broken.rank);
+    let names = |error: &Error| match error {
+        Error::World(WorldError::RankLost { rank, .. }) => *rank == broken.rank,
+        _ => false,
+    };
     // The own error of a failed rank explains most. Errors that a late rank returns afterwards do
     // not count.
     let has_failed = matches!(broken.why, LossReason::Failed(_));

@@ -116,7 +116,10 @@ impl Rank {
     ///
     /// let distribution = Distribution::rows(5, 2);
     /// let parts = World::simulated(2)?.run(|rank| {
-    ///     let load = |block: &Block| Ok(block.rows.clone().flat_map(|row| [row as f32; 2]).collect());
+    ///     let load = |block: &Block| {
+    ///         let rows = block.rows.clone();
+    ///         Ok(rows.flat_map(|row| [row as f32; 2]).collect())
+    ///     };
     ///     let part = rank.load(&distribution, load)?;
     ///     Ok(rank.device().download(&part.view())?)
     /// })?;

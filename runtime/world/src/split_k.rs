@@ -40,9 +40,11 @@ impl ShardedCall<'_> {
     /// const GEMM: SgemmKernel = sgemm_kernel!(tile: 16x16x8, thread: 2x2, split_k: 4, pitched);
     ///
     /// let (m, n, k) = (5, 6, 64);
-    /// let (a, b): (Vec<f32>, Vec<f32>) = ((0..m * k).map(|i| 1.0 / (1 + i) as f32).collect(), vec![0.1; k * n]);
+    /// let a: Vec<f32> = (0..m * k).map(|i| 1.0 / (1 + i) as f32).collect();
+    /// let b = vec![0.1; k * n];
     /// let products = World::simulated(2)?.run(|rank| {
-    ///     let (of_a, of_b) = (rank.upload(&Distribution::cols(m, k), &a)?, rank.upload(&Distribution::rows(k, n), &b)?);
+    ///     let of_a = rank.upload(&Distribution::cols(m, k), &a)?;
+    ///     let of_b = rank.upload(&Distribution::rows(k, n), &b)?;
     ///     let mut c = rank.alloc(&Distribution::rows(m, n))?;
     ///     GEMM.on(rank).launch_split_k(&of_a, &of_b, &mut c)?;
     ///     rank.gather(&c, 0)

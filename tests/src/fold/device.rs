@@ -22,8 +22,8 @@ pub struct OnDevice<'d>(pub &'d Device);
 /// Dispatches on an element type that is known only at run time.
 macro_rules! with_type {
     ($elem:expr, $ty:ident => $then:expr) => {
-        with_type!(@ $elem, $ty => $then, F32 f32, F64 f64, F16 f16, Bf16 bf16, I8 i8, U8 u8, I32 i32, U32 u32,
-            I64 i64, U64 u64)
+        with_type!(@ $elem, $ty => $then, F32 f32, F64 f64, F16 f16, Bf16 bf16, I8 i8, U8 u8,
+            I32 i32, U32 u32, I64 i64, U64 u64)
     };
     (@ $elem:expr, $ty:ident => $then:expr, $($name:ident $own:ty),*) => {
         match $elem {

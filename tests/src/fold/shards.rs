@@ -43,8 +43,8 @@ impl<'s> Shards<'s> {
         Ok(Self { spec, shard: shard.map_err(text)?, last: last.map_err(text)?, parts })
     }
 
-    /// Reduces a case that is cut into these ranges. `placement` returns the placement of the arrays of
-    /// each launch.
+    /// Reduces a case that is cut into these ranges. `placement` returns the placement of the
+    /// arrays of each launch.
     ///
     /// # Errors
     /// Returns a description of a failure, which includes writes outside of the outputs and writes

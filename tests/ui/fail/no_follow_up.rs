@@ -26,13 +26,19 @@ const DOT: ReduceKernel<(f32, f32), f32> = reduce_kernel!(map: |x, y| x * z);
 const ARGMAX: ReduceKernel<f32, u64> = reduce_kernel!(op: argmxa, index: u64);
 const HALF: ReduceKernel<u8, u32> = reduce_kernel!(tpye: u8);
 
-fn reduced(device: &Device, x: &Buffer, out: &mut Buffer, index: &mut Buffer<u64>) -> Result<(), Error> {
+fn reduced(
+    device: &Device,
+    x: &Buffer,
+    out: &mut Buffer,
+    index: &mut Buffer<u64>,
+) -> Result<(), Error> {
     DOT.launch(device, (x, x), &mut *out)?;
     ARGMAX.launch(device, x, &mut *index)?;
     reduce_kernel!(op: argmin, index: u64, group: 3).launch(device, x, &mut *index)?;
     reduce_kernel!(map: x * x).launch(device, x, &mut *out)?;
     let largest: u32 = HALF.run(device, &[1, 2])?;
-    let (mean, var): (f64, f64) = reduce_kernel!(op: mean_var, type: f64, block: 7).run(device, &[0.5])?;
+    let (mean, var): (f64, f64) =
+        reduce_kernel!(op: mean_var, type: f64, block: 7).run(device, &[0.5])?;
     println!("{largest} {}", mean + var);
     Ok(())
 }

@@ -45,7 +45,8 @@ fn by_position(device: &Device, matrix: &Matrix, c: &mut Matrix) {
 }
 
 const OTHER: SgemmKernel = sgemm_kernel!(epilogue: |acc, bias[n]| acc + bias);
-const MISPLACED: Sgemm<(f32, N)> = sgemm_kernel!(epilogue: |acc, bias[n], slope| acc * slope + bias);
+const MISPLACED: Sgemm<(f32, N)> =
+    sgemm_kernel!(epilogue: |acc, bias[n], slope| acc * slope + bias);
 
 fn types(spec: gemm_runtime::SgemmSpec) {
     let _ = Sgemm::<N>::new(spec.clone());

@@ -14,7 +14,10 @@ const _: SgemmKernel = sgemm_kernel!(batch);
 const _: SgemmKernel = sgemm_kernel!(batch: pointers, batch: strided);
 const _: SgemmKernel = sgemm_kernel!(pointers);
 const _: SgemmKernel = sgemm_kernel!(lanes: k, coarsen: 2, partials: 2);
-const _: SgemmKernel = sgemm_kernel!(fragment: strided, float4, transpose, pad_a: 1, pad_b: 1, prefetch, spread: 2, warp: 8x8, order: column);
+const _: SgemmKernel = sgemm_kernel!(
+    fragment: strided, float4, transpose, pad_a: 1, pad_b: 1, prefetch, spread: 2, warp: 8x8,
+    order: column
+);
 const _: SgemmKernel = sgemm_kernel!(double_buffer);
 const _: SgemmKernel = sgemm_kernel!(stages: 3);
 const _: SgemmKernel = sgemm_kernel!(tile: 32x32x32, block: 16x16, lanes: m, coarsen: 2, slices: 2);

@@ -29,7 +29,7 @@ const UNITS: [&str; 8] =
     ["TFLOP/s", "GFLOP/s", "GB/s", "TB/s", "µs", "ms", "% of the speed", "times as fast"];
 
 /// Columns of a page.
-const WIDTH: usize = 140;
+pub const WIDTH: usize = 140;
 
 /// Page that shows figures.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +76,8 @@ pub fn showing<'n>(figure: &'n Figure, pages: &'n [Page]) -> Vec<&'n str> {
 /// Returns the text of a page with the values of today.
 ///
 /// # Errors
-/// Returns a message for an unknown figure, and for an unclosed comment.
+/// Returns a message for an unknown figure, for an unclosed comment, and for a marked figure whose
+/// mark the page does not show.
 pub fn write(page: &str, figures: &Figures) -> Result<String, String> {
     let mut written = String::new();
     let mut rest = page;
@@ -94,6 +95,7 @@ pub fn write(page: &str, figures: &Figures) -> Result<String, String> {
         rest = then;
     }
     written += rest;
+    check_marks(page, figures)?;
     let Some((before, after)) = written.split_once(TABLES_START) else { return Ok(written) };
     let Some((_, after)) = after.split_once(TABLES_END) else {
         return Err(format!("the tables do not end with `{TABLES_END}`"));
@@ -107,12 +109,9 @@ fn shown(reference: &str, old: &str, figures: &Figures) -> Result<String, String
     let mut parts = reference.split('.');
     let figure = parts.next().and_then(|id| figures.find(id)).ok_or_else(unknown)?;
     let name = parts.next().ok_or_else(unknown)?;
-    let marked = |text: String| match figure.mark() {
-        Some(mark) => format!("{text} ({mark})"),
-        None => text,
-    };
     if name == "date" {
-        return Ok(marked(figure.taken.date.clone()));
+        let date = &figure.taken.date;
+        return Ok(figure.mark().map_or(date.clone(), |mark| format!("{date} ({mark})")));
     }
     let number = parts.next().map_or(Ok(1), str::parse).map_err(|_| unknown())?;
     let series = figure.series.iter().find(|series| series.name == name).ok_or_else(unknown)?;
@@ -121,30 +120,57 @@ fn shown(reference: &str, old: &str, figures: &Figures) -> Result<String, String
     let old = old.split(' ').next().unwrap_or_default();
     let decimals = old.split_once('.').map_or(0, |(_, decimals)| decimals.len());
     let as_recorded = old.is_empty() || old.contains('e');
-    let text = if as_recorded { number_text(*value) } else { format!("{value:.decimals$}") };
-    Ok(marked(text))
+    Ok(if as_recorded { number_text(*value) } else { format!("{value:.decimals$}") })
+}
+
+/// Checks that a page with a value of a marked figure also shows the mark, which only dates have.
+/// The date may be that of another figure with the same date and mark.
+fn check_marks(page: &str, figures: &Figures) -> Result<(), String> {
+    let references = page.split(REFERENCE).skip(1).filter_map(|after| {
+        let (reference, _) = after.split_once(VALUE)?;
+        let (id, name) = reference.split_once('.')?;
+        Some((figures.find(id)?, name))
+    });
+    let references: Vec<(&Figure, &str)> = references.collect();
+    for (Figure { id, taken, .. }, _) in &references {
+        let shows_mark = |(of, name): &(&Figure, &str)| {
+            *name == "date" && (&of.taken.date, &of.taken.before) == (&taken.date, &taken.before)
+        };
+        if taken.before.is_some() && !references.iter().any(shows_mark) {
+            let reference = format!("{REFERENCE}{id}.date{VALUE}{END}");
+            return Err(format!("`{id}` is marked, so the page needs its date: `{reference}`"));
+        }
+    }
+    Ok(())
 }
 
 fn number_text(value: f64) -> String {
     if value != 0.0 && value.abs() < 1e-3 { format!("{value:e}") } else { value.to_string() }
 }
 
-/// Lays out the tables: one for each section of the figures, with their notes.
+/// Lays out the tables: one for each section of the figures, with its measurements and notes.
 fn tables(figures: &Figures) -> String {
     let mut text = String::new();
     let sections = figures.all.iter().filter_map(|figure| figure.section.as_deref());
     for section in in_order(sections) {
-        text += &format!("\n### {section}\n\n| id | figure | values | peer | taken |\n");
-        text += "| --- | --- | --- | --- | --- |\n";
         let own = figures.all.iter().filter(|of| of.section.as_deref() == Some(section));
-        let rows: String = own.clone().map(row).collect();
+        let measurements = in_order(own.clone().map(measurement));
+        let rows = own.clone().map(|figure| {
+            let is_own = |known: &String| *known == measurement(figure);
+            rows(figure, measurements.iter().position(is_own).map_or(0, |index| index + 1))
+        });
+        let rows: String = rows.collect();
+        text += &format!("\n### {section}\n\n| id | figure | values | peer | taken |\n");
+        text += &format!("| --- | --- | --- | --- | --- |\n{rows}\nTaken:\n\n");
+        for (index, measurement) in measurements.iter().enumerate() {
+            text += &format!("{}. {measurement}\n", index + 1);
+        }
         let notes = own.filter_map(|figure| {
             let note = figure.note.as_ref()?;
             let what = figure.what.trim_end_matches(',');
             Some(filled(&format!("* {what}: {note}")) + "\n")
         });
         let notes: String = notes.collect();
-        text += &rows;
         if !notes.is_empty() {
             text += &format!("\n{notes}");
         }
@@ -178,9 +204,10 @@ fn filled(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Row of a figure. The id is that of the command line: a figure without a command has none.
-fn row(figure: &Figure) -> String {
-    let Figure { id, what, at, command, peer, series, taken, .. } = figure;
+/// Rows of a figure: one, or one for each series if a row is too wide. The id is that of the
+/// command line: a figure without a command has none.
+fn rows(figure: &Figure, taken: usize) -> String {
+    let Figure { id, what, at, command, peer, series, .. } = figure;
     let id = command.as_ref().map_or(String::new(), |_| format!("`{id}`"));
     let at = match series.iter().any(|series| series.values.len() > 1) {
         true => format!(" at {}", at.join(", ")),
@@ -194,15 +221,28 @@ fn row(figure: &Figure) -> String {
             values => format!("{name}: {}{unit}", values.join(", ")),
         }
     };
-    let values = match &series[..] {
-        [] => figure.plots.join(", "),
-        series => series.iter().map(one).collect::<Vec<_>>().join("; "),
+    let values: Vec<String> = match &series[..] {
+        [] => figure.plots.clone(),
+        series => series.iter().map(one).collect(),
     };
     let peer = peer.as_deref().unwrap_or("none");
-    let Taken { device, date, commit, before, .. } = taken;
+    let row = |values: &str| format!("| {id} | {what}{at} | {values} | {peer} | {taken} |\n");
+    let whole = row(&values.join("; "));
+    // The newline is not a column.
+    if whole.chars().count() <= WIDTH + 1 {
+        return whole;
+    }
+    let next = |values: &String| format!("|  |  | {values} |  |  |\n");
+    let first = values.first().map_or(String::new(), |first| row(first));
+    first + &values.iter().skip(1).map(next).collect::<String>()
+}
+
+/// Circumstances of a figure's measurement.
+fn measurement(figure: &Figure) -> String {
+    let Taken { device, date, commit, before, .. } = &figure.taken;
     let device = device.replace("NVIDIA ", "");
     let mark = before.as_ref().map_or(String::new(), |of| format!(", before `{of}`"));
-    format!("| {id} | {what}{at} | {values} | {peer} | {device}, {date}, `{commit}`{mark} |\n")
+    format!("{device}, {date}, `{commit}`{mark}")
 }
 
 /// Returns the lines of a page that have a number with a unit of measured values, but not from a
@@ -277,12 +317,14 @@ mod tests {
         let written = write(page, &figures()).expect("sound");
         assert_eq!(
             written,
-            "a <!--=random.ratio-->1.79<!--/-->, <!--=fastest.rate.2-->53 (before commit \
-             `b11c428e`)<!--/--> and <!--=random.least-->0.828<!--/--> of \
-             <!--=random.date-->2026-11-26<!--/-->, <!--=fastest.date-->2026-11-26 (before commit \
-             `b11c428e`)<!--/-->"
+            "a <!--=random.ratio-->1.79<!--/-->, <!--=fastest.rate.2-->53<!--/--> and \
+             <!--=random.least-->0.828<!--/--> of <!--=random.date-->2026-11-26<!--/-->, \
+             <!--=fastest.date-->2026-11-26 (before commit `b11c428e`)<!--/-->"
         );
         assert_eq!(write(&written, &figures()).as_ref(), Ok(&written));
+        let unmarked = written.replace("fastest.date", "random.date");
+        let error = write(&unmarked, &figures()).expect_err("no mark");
+        assert!(error.ends_with("`<!--=fastest.date--><!--/-->`"), "{error}");
         for page in [
             "<!--=random-->1<!--/-->",
             "<!--=fastest.rate.3-->1<!--/-->",
@@ -301,10 +343,11 @@ mod tests {
         let written = write(page, &figures()).expect("sound");
         let expected = "before\n<!-- figures -->\n\n### Shapes\n\n\
             | id | figure | values | peer | taken |\n| --- | --- | --- | --- | --- |\n\
-            | `random` | 60 random sizes | ratio: 1.788; least: 0.828 | cuBLAS | H200, 2026-11-26, \
-            `a0f23776` |\n\
-            |  | stage 22 at 2048, 4096 | rate: 51.3, 52.6 TFLOP/s; error: not taken yet | cuBLAS | \
-            H200, 2026-11-26, `a0f23776`, before `b11c428e` |\n\n\
+            | `random` | 60 random sizes | ratio: 1.788; least: 0.828 | cuBLAS | 1 |\n\
+            |  | stage 22 at 2048, 4096 | rate: 51.3, 52.6 TFLOP/s; error: not taken yet | \
+            cuBLAS | 2 |\n\n\
+            Taken:\n\n1. H200, 2026-11-26, `a0f23776`\n\
+            2. H200, 2026-11-26, `a0f23776`, before `b11c428e`\n\n\
             * stage 22: a note\n\n<!-- end of figures -->\nafter\n";
         assert_eq!(written, expected);
         assert_eq!(write(&written, &figures()).as_ref(), Ok(&written));
@@ -317,6 +360,20 @@ mod tests {
         let found = unbound(page);
         assert_eq!(found.len(), 5, "{found:?}");
         assert_eq!(found[2], "at <!--=a.b-->1<!--/--> of 4.5 TB/s");
+    }
+
+    #[test]
+    fn a_wide_row_is_broken() {
+        let mut figures = figures();
+        for series in &mut figures.all[1].series {
+            series.values = vec![1.25; 12];
+        }
+        let rows = rows(&figures.all[1], 2);
+        let lines: Vec<&str> = rows.lines().collect();
+        let values = vec!["1.25"; 12].join(", ");
+        assert_eq!(lines.len(), 2);
+        assert!(lines[0].starts_with("|  | stage 22 at 2048, 4096 | rate: 1.25, "), "{rows}");
+        assert_eq!(lines[1], format!("|  |  | error: {values} |  |  |"));
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Selection of a value from the JSON output of a program.
 //!
 //! A selector is `[FOLD] [LIST] KEY=VALUE …: FIELD [* FACTOR]`, for example
-//! `rows shape=128x4096x4095 op=sum: read_gb_s`. It takes a field of the objects whose keys have the
-//! values. The objects are those of the output, or those of a list in them. Without a fold exactly
-//! one object must match; the folds are `least`, `most`, `mean` (geometric) and `count`.
+//! `rows shape=128x4096x4095 op=sum: read_gb_s`. It takes a field of the objects whose keys have
+//! the values. The objects are those of the output, or those of a list in them. Without a fold
+//! exactly one object must match; the folds are `least`, `most`, `mean` (geometric) and `count`.
 
 use crate::grid::report::geometric_mean;
 use serde_json::Value;

@@ -70,9 +70,8 @@ pub struct LadderOptions {
         long,
         value_name = "DIR",
         conflicts_with_all = [
-            "source", "json", "plot", "ladder", "device", "stage", "n", "m", "k", "size", "batch", "block",
-            "op",
-            "input", "seed",
+            "source", "json", "plot", "ladder", "device", "stage", "n", "m", "k", "size", "batch",
+            "block", "op", "input", "seed",
         ]
     )]
     pub html: Option<PathBuf>,

@@ -288,7 +288,8 @@ impl ScaleOptions {
         }
         if spec.run.is_none() {
             return Err(wrong(
-                &"it has no key `run`, which sets where arrays can be cut. Add it, as in `run: 65536`",
+                &"it has no key `run`, which sets where arrays can be cut. Add it, as in \
+                  `run: 65536`",
             ));
         }
         Ok(spec)

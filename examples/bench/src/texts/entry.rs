@@ -46,7 +46,8 @@ mod tests {
     #[test]
     fn an_entry_has_the_types_that_are_passed() {
         let text = "int f(int x) { return x; }\n\
-                    extern \"C\" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(N, 1)\n\
+                    extern \"C\" __global__ void __cluster_dims__(2, 1, 1) \
+                    __launch_bounds__(N, 1)\n\
                     sgemm_lists(\n    const float* const* __restrict__ A, float* C,\n    \
                     const __grid_constant__ TensorMap map, const unsigned int M, size_t n)\n{\n";
         let entry = Entry::new(text).expect("a kernel");

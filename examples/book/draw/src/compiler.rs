@@ -6,7 +6,12 @@ use gemm_dsl::ir::Variant;
 
 macro_rules! pinned {
     ($ladder:literal: $($stem:literal)*) => {
-        &[$(($stem, include_str!(concat!("../../../../snapshots/", $ladder, "/", $stem, ".resources.snap")))),*]
+        &[$((
+            $stem,
+            include_str!(concat!(
+                "../../../../snapshots/", $ladder, "/", $stem, ".resources.snap"
+            )),
+        )),*]
     };
 }
 

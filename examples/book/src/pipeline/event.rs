@@ -57,7 +57,8 @@ pub(crate) struct TileArrays {
 impl TileArrays {
     pub(crate) fn new(kernel: &Kernel) -> Self {
         let stacked = |buffer: &Buffer| {
-            matches!(&buffer.layout, BufferLayout::Array { order, .. } if order.len() > 2 && order[0] == 0)
+            let is_stacked = |order: &[usize]| order.len() > 2 && order[0] == 0;
+            matches!(&buffer.layout, BufferLayout::Array { order, .. } if is_stacked(order))
                 && buffer.space == Space::Shared
         };
         // A ring has an array for A and one for B. A single array with several tiles is no ring.

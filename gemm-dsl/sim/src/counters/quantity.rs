@@ -36,7 +36,10 @@ impl Tally for Option<u64> {
 /// Defines the counts. Each has a profiler metric, a tolerance, and a count of which the tolerance
 /// is a fraction.
 macro_rules! compiled {
-    ($($(#[doc = $doc:literal])* $field:ident: $ty:ty, $metric:literal, $tolerance:expr, of $whole:ident;)*) => {
+    ($(
+        $(#[doc = $doc:literal])*
+        $field:ident: $ty:ty, $metric:literal, $tolerance:expr, of $whole:ident;
+    )*) => {
         /// Predicted hardware counters of a launch. Accesses and instructions are counted per warp.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[non_exhaustive]
@@ -103,21 +106,29 @@ compiled! {
     /// Multiply-adds of binary32 of all threads.
     thread_ffma: u64, "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum", EXACT, of thread_ffma;
     /// Wavefronts of loads from shared memory.
-    shared_load_wavefronts: u64, "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum", NEAR, of shared_load_wavefronts;
+    shared_load_wavefronts: u64, "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum", NEAR,
+        of shared_load_wavefronts;
     /// Wavefronts of stores to shared memory.
-    shared_store_wavefronts: u64, "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum", NEAR, of shared_store_wavefronts;
+    shared_store_wavefronts: u64, "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum", NEAR,
+        of shared_store_wavefronts;
     /// Bank conflicts of loads: wavefronts beyond one per phase.
-    shared_load_conflicts: u64, "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum", NEAR, of shared_load_wavefronts;
+    shared_load_conflicts: u64, "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum", NEAR,
+        of shared_load_wavefronts;
     /// Bank conflicts of stores: wavefronts beyond one per phase.
-    shared_store_conflicts: u64, "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum", NEAR, of shared_store_wavefronts;
+    shared_store_conflicts: u64, "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum", NEAR,
+        of shared_store_wavefronts;
     /// Loads from global memory, and asynchronous copies, with a lane that reads.
-    global_load_requests: u64, "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", NEAR, of global_load_requests;
+    global_load_requests: u64, "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", NEAR,
+        of global_load_requests;
     /// Stores to global memory with a lane that writes.
-    global_store_requests: u64, "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum", NEAR, of global_store_requests;
+    global_store_requests: u64, "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum", NEAR,
+        of global_store_requests;
     /// 32-byte sectors touched by those loads and copies.
-    global_load_sectors: u64, "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", NEAR, of global_load_sectors;
+    global_load_sectors: u64, "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", NEAR,
+        of global_load_sectors;
     /// 32-byte sectors touched by those stores.
-    global_store_sectors: u64, "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum", NEAR, of global_store_sectors;
+    global_store_sectors: u64, "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum", NEAR,
+        of global_store_sectors;
     /// Multiply-adds of binary32, once per warp.
     ffma: u64, "FFMA", EXACT, of ffma;
     /// Matrix instructions of a warp.

@@ -122,8 +122,8 @@ impl Compiler<'_, '_> {
     /// at build time, and not be too many.
     fn trips(&mut self, top: usize, body: &Range<usize>) -> Option<Vec<i64>> {
         let code = self.code;
-        if matches!(code.stmts[code.instrs[top].stmt as usize], Stmt::For(of) if matches!(of.unroll, Unroll::By(_)))
-        {
+        let stmt = code.stmts[code.instrs[top].stmt as usize];
+        if matches!(stmt, Stmt::For(of) if matches!(of.unroll, Unroll::By(_))) {
             return None;
         }
         let slots = self.assigned(&(top.checked_sub(1)?..top));

@@ -1,6 +1,6 @@
-//! Constant folding gives the same results as execution. Random expressions are computed with values
-//! loaded from global memory, and with the same values as literals, constants, variables, parameters,
-//! or elements of other memory or of vectors. All give the same bits or the same fault.
+//! Constant folding gives the same results as execution. Random expressions are computed with
+//! values loaded from global memory, and with the same values as literals, constants, variables,
+//! parameters, or elements of other memory or of vectors. All give the same bits or the same fault.
 
 mod casts;
 mod tree;

@@ -135,13 +135,15 @@ const INIT: Operation<'_> = Operation {
     comment: "Initialises an mbarrier: a phase completes after `count` arrivals and all expected \
               bytes.",
     param: ", int count",
-    body: "    asm volatile(\"mbarrier.init.shared::cta.b64 [%0], %1;\" :: \"r\"(at), \"r\"(count) : \"memory\");\n",
+    body: "    asm volatile(\"mbarrier.init.shared::cta.b64 [%0], %1;\" \
+           :: \"r\"(at), \"r\"(count) : \"memory\");\n",
 };
 
 const ARRIVE: Operation<'_> = Operation {
     comment: "Arrives at an mbarrier without waiting.",
     param: "",
-    body: "    asm volatile(\"mbarrier.arrive.shared::cta.b64 _, [%0];\" :: \"r\"(at) : \"memory\");\n",
+    body: "    asm volatile(\"mbarrier.arrive.shared::cta.b64 _, [%0];\" \
+           :: \"r\"(at) : \"memory\");\n",
 };
 
 const ARRIVE_EXPECT: Operation<'_> = Operation {
@@ -251,7 +253,8 @@ __device__ __forceinline__ void {name}(
 {{
     const unsigned int dst = __cvta_generic_to_shared(to);
     const unsigned int at = __cvta_generic_to_shared(barrier);
-    asm volatile(\"cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes{how}\"
+    asm volatile(\"cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile\
+        .mbarrier::complete_tx::bytes{how}\"
                  \" [%0], [%1, {{{places}}}], [%2]{blocks};\"
                  :: \"r\"(dst), \"l\"(map), \"r\"(at), {given}
                  : \"memory\");

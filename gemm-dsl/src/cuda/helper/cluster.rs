@@ -32,8 +32,8 @@ const RELEASE: Arrival = Arrival {
 const RELAXED: Arrival = Arrival {
     name: "mbarrier_arrive_relaxed",
     sem: "relaxed",
-    comment: "// Arrives at this mbarrier in block `block` of the cluster, without waiting. A relaxed \
-              arrival\n\
+    comment: "// Arrives at this mbarrier in block `block` of the cluster, without waiting. \
+              A relaxed arrival\n\
               // is enough: only the async proxy has read the stage that it releases.",
     at: (HelperFamily::Mbarrier, 6),
 };
@@ -58,7 +58,8 @@ __device__ __forceinline__ void {name}({MBARRIER}* barrier, int block)
 {{
     const unsigned int at = __cvta_generic_to_shared(barrier);
     unsigned int there;
-    asm volatile(\"mapa.shared::cluster.u32 %0, %1, %2;\" : \"=r\"(there) : \"r\"(at), \"r\"(block));
+    asm volatile(\"mapa.shared::cluster.u32 %0, %1, %2;\" \
+        : \"=r\"(there) : \"r\"(at), \"r\"(block));
     asm volatile(\"mbarrier.arrive.{sem}.cluster.shared::cluster.b64 _, [%0];\"
                  :: \"r\"(there) : \"memory\");
 }}

@@ -285,8 +285,8 @@ fn exactly(
         let remedy = other_layout(line, layouts.filter(|_| has_layouts));
         write!(
             f,
-            "contiguous {line}s of `{name}`, but neighbours in a {line} are {value} elements apart. \
-             {remedy}"
+            "contiguous {line}s of `{name}`, but neighbours in a {line} are {value} elements \
+             apart. {remedy}"
         )
     };
     let padded = |f: &mut fmt::Formatter<'_>, lines| {

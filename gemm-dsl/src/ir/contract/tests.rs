@@ -63,8 +63,8 @@ const TILE: &str = "tile: 16x16x8, thread: 4x4";
 fn a_matrix_that_lies_the_other_way_needs_another_layout() {
     let neighbours = |line, name, apart, remedy| {
         Err(format!(
-            "contiguous {line}s of `{name}`, but neighbours in a {line} are {apart} elements apart. \
-             {remedy}"
+            "contiguous {line}s of `{name}`, but neighbours in a {line} are {apart} elements \
+             apart. {remedy}"
         ))
     };
     let layouts = |other, one, two| {

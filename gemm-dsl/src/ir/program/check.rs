@@ -291,7 +291,10 @@ impl ProgramCheck<'_> {
             }
         }
         for (extent, _) in &launch.extents {
-            let takes = |p: &Parameter| matches!(p, Parameter::Scalar { source: Source::Extent(e), .. } if e == extent);
+            let takes = |parameter: &Parameter| match parameter {
+                Parameter::Scalar { source: Source::Extent(of), .. } => of == extent,
+                _ => false,
+            };
             require(contract.params.iter().any(takes), || format!("`{name}` takes no {extent}"))?;
         }
         Ok(writes)

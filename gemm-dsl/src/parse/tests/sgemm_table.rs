@@ -451,7 +451,8 @@ proptest! {
     fn a_table_prints_and_reads_back(
         invariant: bool,
         class in proptest::option::of(select(Accuracy::ALL)),
-        conditions in proptest::sample::subsequence(CONDITIONS, 0..=CONDITIONS.len()).prop_shuffle(),
+        conditions in
+            proptest::sample::subsequence(CONDITIONS, 0..=CONDITIONS.len()).prop_shuffle(),
         lines in proptest::collection::vec(select(LINES), CONDITIONS.len() + 1),
     ) {
         let mut word = if invariant { "invariant;\n" } else { "" }.to_owned();
@@ -471,7 +472,8 @@ proptest! {
         extents in any::<[u32; 3]>(),
     ) {
         let rows = conditions.iter().map(|when| format!("{when} => {line};"));
-        let mut text: Vec<char> = format!("{}else => {line}", rows.collect::<String>()).chars().collect();
+        let rows: String = rows.collect();
+        let mut text: Vec<char> = format!("{rows}else => {line}").chars().collect();
         for (at, taken, piece) in changes {
             let at = at.index(text.len() + 1);
             let until = text.len().min(at + taken);

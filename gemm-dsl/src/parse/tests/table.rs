@@ -440,7 +440,8 @@ proptest! {
 
     #[test]
     fn a_table_prints_and_reads_back(
-        conditions in proptest::sample::subsequence(CONDITIONS, 0..=CONDITIONS.len()).prop_shuffle(),
+        conditions in
+            proptest::sample::subsequence(CONDITIONS, 0..=CONDITIONS.len()).prop_shuffle(),
         hows in proptest::collection::vec(select(HOWS), CONDITIONS.len() + 1),
     ) {
         let line = |how: &str| how.parse::<ReduceSpec>().expect("a line").to_string();
@@ -459,7 +460,8 @@ proptest! {
         changes in proptest::collection::vec((any::<Index>(), 0..6usize, any::<Index>()), 1..6),
     ) {
         let rows = conditions.iter().map(|when| format!("{when} => {how};"));
-        let mut text: Vec<char> = format!("{}else => {how}", rows.collect::<String>()).chars().collect();
+        let rows: String = rows.collect();
+        let mut text: Vec<char> = format!("{rows}else => {how}").chars().collect();
         for (at, taken, piece) in changes {
             let at = at.index(text.len() + 1);
             let until = text.len().min(at + taken);

@@ -61,7 +61,8 @@ macro_rules! words {
         }
 
         impl $crate::spec::table::KeyValue for $name {
-            const KIND: $crate::spec::table::KeyKind = $crate::spec::table::KeyKind::Word(Self::WORDS);
+            const KIND: $crate::spec::table::KeyKind =
+                $crate::spec::table::KeyKind::Word(Self::WORDS);
             const MEANINGS: &'static [&'static str] =
                 &[concat!($($first_doc),*), $(concat!($($variant_doc),*)),*];
             fn text(&self) -> String {

@@ -18,48 +18,49 @@
 /// Rules of `bf16x6`, for large GEMMs.
 const BF16X6: &str = "\
     min(m, n) >= 128 && k >= 64 && f64(m * n) * f64(k) > 2e8 && m * n > 2097152 =>
-        tile: 128x128x64, arith: bf16x6, mma: wgmma, copy: tma, float4, producer, raster: 8, stages: 2,
-        persistent, blocks_per_sm: 1;
+        tile: 128x128x64, arith: bf16x6, mma: wgmma, copy: tma, float4, producer, raster: 8,
+        stages: 2, persistent, blocks_per_sm: 1;
     min(m, n) >= 128 && k >= 64 && f64(m * n) * f64(k) > 2e8 && waves(64x128) <= 0.13 =>
-        tile: 64x64x64, arith: bf16x6, mma: wgmma, copy: tma, float4, producer, raster: 8, stages: 4,
-        blocks_per_sm: 1, split_k: auto;
+        tile: 64x64x64, arith: bf16x6, mma: wgmma, copy: tma, float4, producer, raster: 8,
+        stages: 4, blocks_per_sm: 1, split_k: auto;
     min(m, n) >= 128 && k >= 64 && f64(m * n) * f64(k) > 2e8 && waves(64x64) > 2.0 =>
-        tile: 128x128x64, arith: bf16x6, mma: wgmma, copy: tma, float4, producer, raster: 8, stages: 2,
-        blocks_per_sm: 1;
+        tile: 128x128x64, arith: bf16x6, mma: wgmma, copy: tma, float4, producer, raster: 8,
+        stages: 2, blocks_per_sm: 1;
     min(m, n) >= 128 && k >= 64 && f64(m * n) * f64(k) > 2e8 =>
-        tile: 128x64x64, arith: bf16x6, mma: wgmma, copy: tma, float4, producer, raster: 8, stages: 3,
-        blocks_per_sm: 1, split_k: auto;
+        tile: 128x64x64, arith: bf16x6, mma: wgmma, copy: tma, float4, producer, raster: 8,
+        stages: 3, blocks_per_sm: 1, split_k: auto;
 ";
 
 /// `f16x3`, for larger GEMMs with a large K.
 const F16X3: &str = "\
     min(m, n) >= 128 && k >= 64 && f64(m * n) * f64(k) > 3e8 && waves(64x64) > 2.0 && k > 256 =>
-        tile: 128x128x64, arith: f16x3, mma: wgmma, copy: tma, float4, producer, raster: 8, stages: 3,
-        persistent, blocks_per_sm: 1;
+        tile: 128x128x64, arith: f16x3, mma: wgmma, copy: tma, float4, producer, raster: 8,
+        stages: 3, persistent, blocks_per_sm: 1;
     min(m, n) >= 128 && k >= 64 && f64(m * n) * f64(k) > 3e8 && m * n > 524288 && k > 700 =>
-        tile: 128x64x64, arith: f16x3, mma: wgmma, copy: tma, float4, producer, raster: 8, stages: 4,
-        blocks_per_sm: 1;
+        tile: 128x64x64, arith: f16x3, mma: wgmma, copy: tma, float4, producer, raster: 8,
+        stages: 4, blocks_per_sm: 1;
     min(m, n) >= 128 && k >= 64 && f64(m * n) * f64(k) > 3e8 && m * n > 131072 && k > 3000 =>
-        tile: 128x64x64, arith: f16x3, mma: wgmma, copy: tma, float4, producer, raster: 8, stages: 4,
-        blocks_per_sm: 1, split_k: auto;
+        tile: 128x64x64, arith: f16x3, mma: wgmma, copy: tma, float4, producer, raster: 8,
+        stages: 4, blocks_per_sm: 1, split_k: auto;
 ";
 
 /// Rules of `bf16x6` for batches of large matrices.
 const BATCHES_BF16X6: &str = "\
     min(m, n) >= 384 && k >= 64 && f64(m * n) * f64(k * batch) > 2e8 && waves(64x64) > 2.0 =>
-        tile: 128x128x64, arith: bf16x6, mma: wgmma, copy: tma, float4, producer, raster: 8, stages: 2,
-        blocks_per_sm: 1, batch: strided;
+        tile: 128x128x64, arith: bf16x6, mma: wgmma, copy: tma, float4, producer, raster: 8,
+        stages: 2, blocks_per_sm: 1, batch: strided;
     min(m, n) >= 384 && k >= 64 && f64(m * n) * f64(k * batch) > 2e8 =>
-        tile: 128x64x64, arith: bf16x6, mma: wgmma, copy: tma, float4, producer, raster: 8, stages: 3,
-        blocks_per_sm: 1, split_k: auto, batch: strided;
+        tile: 128x64x64, arith: bf16x6, mma: wgmma, copy: tma, float4, producer, raster: 8,
+        stages: 3, blocks_per_sm: 1, split_k: auto, batch: strided;
 ";
 const BATCHES_F16X3: &str = "\
-    min(m, n) >= 384 && k >= 64 && f64(m * n) * f64(k * batch) > 3e8 && waves(64x64) > 2.0 && k > 256 =>
-        tile: 128x128x64, arith: f16x3, mma: wgmma, copy: tma, float4, producer, raster: 8, stages: 3,
-        blocks_per_sm: 1, batch: strided;
+    min(m, n) >= 384 && k >= 64 && f64(m * n) * f64(k * batch) > 3e8 && waves(64x64) > 2.0 &&
+    k > 256 =>
+        tile: 128x128x64, arith: f16x3, mma: wgmma, copy: tma, float4, producer, raster: 8,
+        stages: 3, blocks_per_sm: 1, batch: strided;
     min(m, n) >= 384 && k >= 64 && f64(m * n) * f64(k * batch) > 3e8 && k > 1000 =>
-        tile: 128x64x64, arith: f16x3, mma: wgmma, copy: tma, float4, producer, raster: 8, stages: 4,
-        blocks_per_sm: 1, split_k: auto, batch: strided;
+        tile: 128x64x64, arith: f16x3, mma: wgmma, copy: tma, float4, producer, raster: 8,
+        stages: 4, blocks_per_sm: 1, split_k: auto, batch: strided;
 ";
 
 /// Rules within the error bound of `f32`: for single GEMMs, and for batches.

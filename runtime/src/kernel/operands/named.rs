@@ -19,7 +19,8 @@ use std::fmt;
 /// let kernel = Sgemm::<ByName>::new(line.parse()?)?;
 ///
 /// let device = Device::simulator();
-/// let (a, b, bias) = (device.upload(&[1.0, 2.0])?, device.upload(&[3.0, 4.0])?, device.upload(&[0.25])?);
+/// let (a, b) = (device.upload(&[1.0, 2.0])?, device.upload(&[3.0, 4.0])?);
+/// let bias = device.upload(&[0.25])?;
 /// let mut c = device.upload(&[100.0])?;
 /// let (a, b) = (MatrixRef::new(&a, 1, 2)?, MatrixRef::new(&b, 2, 1)?);
 /// kernel

@@ -107,7 +107,10 @@ macro_rules! each {
 macro_rules! inputs {
     ($($($input:ident $at:tt)*;)*) => {
         $(
-            impl<T: Element, $($input: InputsFor<T>),*> InputsFor<($(each!($input, T),)*)> for ($($input,)*) {}
+            impl<T: Element, $($input: InputsFor<T>),*> InputsFor<($(each!($input, T),)*)>
+                for ($($input,)*)
+            {
+            }
 
             impl<$($input: sealed::Reads),*> sealed::Reads for ($($input,)*) {
                 fn arrays(&self) -> sealed::AnyInputs<'_> {

@@ -64,9 +64,10 @@ impl<T, R> ReduceTable<T, R> {
     /// use gemm_runtime::{Device, ReduceTable};
     ///
     /// let softmax_scale = ReduceTable::<f32>::tuned(&"op: logsumexp, over: rows".parse()?)?;
-    /// let rule = softmax_scale.choice((4096, 128, 1))?;
-    /// let expected = "op: logsumexp, over: rows, block: 128, group: 4, items: 4, float4, blocks_per_sm: 1";
-    /// assert_eq!(rule.line, expected);
+    /// assert_eq!(
+    ///     softmax_scale.choice((4096, 128, 1))?.line,
+    ///     "op: logsumexp, over: rows, block: 128, group: 4, items: 4, float4, blocks_per_sm: 1"
+    /// );
     /// # Ok::<(), gemm_runtime::Error>(())
     /// ```
     ///

@@ -118,7 +118,10 @@ fn rows_of_a_batch_are_rows_where_they_are_one_distance_apart() {
     let uneven = MatrixRef::batch_apart(&memory, (3, 20), 2, 4, 7).expect("room");
     let error = pitched.launch(&device, &uneven, &mut sums).expect_err("7, then 13");
     assert!(
-        matches!(&error, Error::UnevenRows { argument, row_stride: 7, step: 13 } if argument == "input"),
+        matches!(
+            &error,
+            Error::UnevenRows { argument, row_stride: 7, step: 13 } if argument == "input"
+        ),
         "{error}"
     );
     let error = COLUMNS.launch(&device, &packed, &mut sums).expect_err("three matrices");

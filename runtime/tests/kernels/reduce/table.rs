@@ -9,13 +9,15 @@ use gemm_runtime::{
 const ROWS: ReduceTable = reduce_table! {
     len <= 4 => over: rows, group: 1;
     len % 4 == 0 && outer >= 3 => over: rows, group: 8, float4, items: 2;
-    { let total = outer * len; total > 900 } => over: rows, block: 64, group: 64, blocks: 3, launch: once;
+    { let total = outer * len; total > 900 } =>
+        over: rows, block: 64, group: 64, blocks: 3, launch: once;
     else => over: rows, group: 16, items: 4;
 };
 
 const COLUMNS: ReduceTable = reduce_table! {
     len <= 4 || inner == 1 => over: columns, group: 1;
-    if inner % 4 == 0 { len > 9 } else { len > 50 } => over: columns, group: 4, items: 2, blocks: 3, launch: once;
+    if inner % 4 == 0 { len > 9 } else { len > 50 } =>
+        over: columns, group: 4, items: 2, blocks: 3, launch: once;
     else => over: columns, group: 8, items: 4;
 };
 

@@ -8,7 +8,9 @@ use gemm_runtime::{Error, ReduceKernel, reduce_kernel};
 const DOT: ReduceKernel<(f32, f32), f32> = reduce_kernel!(map: |x, y| x * y);
 const STATISTICS: ReduceKernel<f32, (f32, f32)> = reduce_kernel!(op: mean_var);
 const FAR: ReduceKernel<f16, u64> = reduce_kernel!(op: argmax, type: f16, index: u64);
-const FOUR: ReduceKernel<(i32, i32, i32, i32), f64> = reduce_kernel!(type: i32, map: |a, b, c, d| a * b - c * d, finish: |s| f64(s) / 2.0, result: f64);
+const FOUR: ReduceKernel<(i32, i32, i32, i32), f64> = reduce_kernel!(
+    type: i32, map: |a, b, c, d| a * b - c * d, finish: |s| f64(s) / 2.0, result: f64
+);
 
 #[test]
 fn the_type_says_what_is_folded_into_what() {

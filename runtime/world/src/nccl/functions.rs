@@ -36,7 +36,9 @@ macro_rules! functions {
             /// Loads all functions, or names the first one that the library lacks.
             pub(super) fn load(library: &libloading::Library) -> Result<Self, String> {
                 // SAFETY: nccl.h declares these types, unchanged from 2.22 to 2.30.
-                Ok(unsafe { Self { $($field: symbol(library, $name, "NCCL of 2.22 or later")?,)* } })
+                Ok(unsafe {
+                    Self { $($field: symbol(library, $name, "NCCL of 2.22 or later")?,)* }
+                })
             }
         }
     };

@@ -42,16 +42,22 @@ impl Schedule {
     /// need more memory.
     ///
     /// ```
-    /// use gemm_world::plan::{ClusterModel, Distribution, Distributions, Schedule, ScheduleFault, Strategy};
+    /// use gemm_world::plan::{ClusterModel, Distribution, Distributions};
+    /// use gemm_world::plan::{Schedule, ScheduleFault, Strategy};
     ///
     /// let n = 16384;
-    /// let distributions = Distributions { a: Distribution::rows(n, n), b: Distribution::cols(n, n), c: Distribution::cols(n, n) };
+    /// let distributions = Distributions {
+    ///     a: Distribution::rows(n, n),
+    ///     b: Distribution::cols(n, n),
+    ///     c: Distribution::cols(n, n),
+    /// };
     /// let machine = ClusterModel::h200_copy_engines();
     /// let chosen = Schedule::cheapest(distributions.clone(), 4, &machine, Some(600_000_000))?;
     /// assert_eq!(chosen.strategy, Strategy::Rotate);
     /// println!("{chosen}");
     /// let fault = Schedule::cheapest(distributions, 4, &machine, Some(500_000_000));
-    /// assert!(matches!(fault, Err(ScheduleFault::Memory { least: 536_870_912, strategy: Strategy::Rotate, .. })));
+    /// let Err(ScheduleFault::Memory { least, strategy, .. }) = fault else { unreachable!() };
+    /// assert_eq!((least, strategy), (536_870_912, Strategy::Rotate));
     /// # Ok::<(), ScheduleFault>(())
     /// ```
     pub fn cheapest(

@@ -40,7 +40,8 @@ use thiserror::Error;
 ///
 /// ```
 /// # use gemm_world::plan::{Cut, Distribution, Split};
-/// let distribution = Distribution { split: Split::Cols(Cut::Even(256)), ..Distribution::whole(1, 1000) };
+/// let split = Split::Cols(Cut::Even(256));
+/// let distribution = Distribution { split, ..Distribution::whole(1, 1000) };
 /// assert_eq!(distribution.to_string(), "1x1000 cols/256");
 /// let elements: Vec<_> = distribution.shards(2)?.into_iter().map(|shard| shard.cols).collect();
 /// assert_eq!(elements, [0..512, 512..1000]);

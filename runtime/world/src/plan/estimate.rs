@@ -38,7 +38,11 @@ pub(super) const ELEMENT: u64 = GemmTypes::F32.c.size() as u64;
 /// use gemm_world::plan::{ClusterModel, Distribution, Distributions, Schedule, Strategy};
 ///
 /// let n = 16384;
-/// let distributions = Distributions { a: Distribution::rows(n, n), b: Distribution::cols(n, n), c: Distribution::cols(n, n) };
+/// let distributions = Distributions {
+///     a: Distribution::rows(n, n),
+///     b: Distribution::cols(n, n),
+///     c: Distribution::cols(n, n),
+/// };
 /// let schedule = Schedule::new(distributions, 4, Strategy::Sequential)?;
 /// let estimate = schedule.estimate(&ClusterModel::h200_nccl());
 /// assert_eq!(estimate.bytes, [805306368; 4]);
@@ -46,7 +50,8 @@ pub(super) const ELEMENT: u64 = GemmTypes::F32.c.size() as u64;
 ///     estimate.to_string(),
 ///     "bytes: at most 805.3 MB into a rank, 3.2 GB in all
 /// memory: at most 1.1 GB of a rank beside its shards
-/// predicted time: 45.20 ms = 42.71 ms of products + 2.49 ms exposed, of 2.49 ms of exchanges; 94.5 % of the local speed
+/// predicted time: 45.20 ms = 42.71 ms of products + 2.49 ms exposed, of 2.49 ms of exchanges; \
+/// 94.5 % of the local speed
 /// "
 /// );
 /// # Ok::<(), gemm_world::plan::ScheduleFault>(())

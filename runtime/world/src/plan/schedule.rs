@@ -110,7 +110,11 @@ pub enum Step {
 /// use gemm_world::plan::{Distribution, Distributions, Schedule, Strategy};
 ///
 /// // Two ranks: A is distributed by rows, B and C by columns.
-/// let distributions = Distributions { a: Distribution::rows(4, 8), b: Distribution::cols(8, 6), c: Distribution::cols(4, 6) };
+/// let distributions = Distributions {
+///     a: Distribution::rows(4, 8),
+///     b: Distribution::cols(8, 6),
+///     c: Distribution::cols(4, 6),
+/// };
 /// let schedule = Schedule::new(distributions, 2, Strategy::Gather { parts: 1 })?;
 /// let text = schedule.to_string();
 /// assert!(text.starts_with("4x6x8 on 2 ranks: A 4x8 rows, B 8x6 cols, C 4x6 cols"), "{text}");

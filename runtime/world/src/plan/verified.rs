@@ -28,14 +28,20 @@ impl VerifiedSchedule {
     /// Returns the buffers that each rank needs beside its shards.
     ///
     /// ```
-    /// use gemm_world::plan::{Distribution, Distributions, Place, StagingBuffer, Schedule, Factor, Strategy};
+    /// use gemm_world::plan::{Distribution, Distributions, Factor, Place};
+    /// use gemm_world::plan::{Schedule, StagingBuffer, Strategy};
     ///
-    /// let distributions = Distributions { a: Distribution::rows(8, 8), b: Distribution::cols(8, 8), c: Distribution::cols(8, 8) };
+    /// let distributions = Distributions {
+    ///     a: Distribution::rows(8, 8),
+    ///     b: Distribution::cols(8, 8),
+    ///     c: Distribution::cols(8, 8),
+    /// };
     /// let rotate = Schedule::new(distributions.clone(), 4, Strategy::Rotate)?;
     /// let slot = |slot| StagingBuffer { factor: Factor::A, place: Place::Slot(slot), len: 2 * 8 };
     /// assert_eq!(rotate.staging()[0], [slot(0), slot(1)]);
     /// let gather = Schedule::new(distributions, 4, Strategy::Gather { parts: 2 })?;
-    /// assert_eq!(gather.staging()[0], [StagingBuffer { factor: Factor::A, place: Place::Gathered, len: 8 * 8 }]);
+    /// let gathered = StagingBuffer { factor: Factor::A, place: Place::Gathered, len: 8 * 8 };
+    /// assert_eq!(gather.staging()[0], [gathered]);
     /// # Ok::<(), gemm_world::plan::ScheduleFault>(())
     /// ```
     pub fn staging(&self) -> &[Vec<StagingBuffer>] {

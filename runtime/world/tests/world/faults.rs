@@ -113,7 +113,11 @@ fn ranks_that_panic_or_return_early_are_reported() {
     });
     let error = error.expect_err("one panics");
     assert!(
-        matches!(&error, Error::World(WorldError::Panicked { rank: 2, message }) if message.contains("had enough")),
+        matches!(
+            &error,
+            Error::World(WorldError::Panicked { rank: 2, message })
+                if message.contains("had enough")
+        ),
         "{error}"
     );
     let error = world().run(|rank| match rank.number() {

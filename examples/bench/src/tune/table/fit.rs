@@ -132,7 +132,7 @@ fn grant(rows: &[Rule]) -> Option<String> {
 }
 
 /// Maximum number of columns of a source line.
-const WIDTH: usize = 110;
+const WIDTH: usize = 100;
 
 /// Returns the source of a table: the lines of `about` as a comment, then a constant.
 pub fn source(rows: &[Rule], about: &[String]) -> String {
@@ -144,7 +144,7 @@ pub fn source(rows: &[Rule], about: &[String]) -> String {
         match whole.len() <= WIDTH + 1 {
             true => whole,
             false => {
-                format!("    {when} =>\n{}", wrapped(&line, ", ", "        "))
+                wrapped(&format!("{when} =>"), "&& ", "    ") + &wrapped(&line, ", ", "        ")
             }
         }
     };

@@ -52,8 +52,8 @@ impl Logsumexp {
     pub(super) fn absorb(&self, b: &mut KernelBuilder, kept: &[Cell], held: &LoadedElements) {
         let (top, sum) = (&kept[0], &kept[1]);
         b.comment(
-            "Online: sum is the sum of e^(x - base) so far. When the maximum rises, sum is rescaled \
-             to the new base.",
+            "Online: sum is the sum of e^(x - base) so far. When the maximum rises, sum is \
+             rescaled to the new base.",
         );
         let new_top = b.mut_("new_top", top.get());
         held.each(b, |b, value, _| b.assign(new_top, maximum(new_top, value)));

@@ -23,8 +23,8 @@ pub(crate) struct BlockSums<'c> {
     pub correct: Option<Correction<'c>>,
 }
 
-/// Adds the partial accumulators of the other slices, and corrects the sums. Then stores the tile in
-/// C, or leaves it for another block to combine.
+/// Adds the partial accumulators of the other slices, and corrects the sums. Then stores the tile
+/// in C, or leaves it for another block to combine.
 pub(crate) fn finish_block(
     b: &mut KernelBuilder,
     block: &AccumulatorTile<'_>,

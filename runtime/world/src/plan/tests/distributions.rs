@@ -41,7 +41,9 @@ proptest! {
     }
 
     #[test]
-    fn invalid_distributions_are_not_parsed(text in "[0-9x ]{0,12}(whole|rows|cols|grid|down|patch)?[0-9x/,\\[\\] a-z]{0,16}") {
+    fn invalid_distributions_are_not_parsed(
+        text in "[0-9x ]{0,12}(whole|rows|cols|grid|down|patch)?[0-9x/,\\[\\] a-z]{0,16}",
+    ) {
         match text.parse::<Distribution>() {
             // An accepted text prints and parses as the same distribution.
             Ok(distribution) => prop_assert_eq!(distribution.to_string().parse(), Ok(distribution)),
@@ -70,7 +72,8 @@ proptest! {
         for row in 0..distribution.rows {
             for col in 0..distribution.cols {
                 let has = |shard: &&Block| shard.rows.contains(&row) && shard.cols.contains(&col);
-                prop_assert_eq!(shards.iter().filter(has).count(), each, "[{}, {}] of {}", row, col, distribution);
+                let count = shards.iter().filter(has).count();
+                prop_assert_eq!(count, each, "[{}, {}] of {}", row, col, distribution);
             }
         }
     }
@@ -88,19 +91,23 @@ proptest! {
     /// Ranks of a patch have consecutive numbers, and so do patches, in both numbering orders.
     #[test]
     fn ranks_of_a_patch_have_a_rectangle(
-        [down, across, high, wide] in [1..4_usize, 1..4_usize, 1..4_usize, 1..4_usize], is_down in any::<bool>(),
+        [down, across, high, wide] in [1..4_usize, 1..4_usize, 1..4_usize, 1..4_usize],
+        is_down in any::<bool>(),
     ) {
         let of = |ranks, patch, cuts| Split::Grid { ranks, patch, down: is_down, cuts };
         let cuts = [Cut::EVEN, Cut::EVEN];
         let ranks = [down * high, across * wide];
-        let distribution = |split| Distribution { split, ..Distribution::whole(ranks[0], ranks[1]) };
-        let shards = distribution(of(ranks, [high, wide], cuts.clone())).shards(ranks[0] * ranks[1]).unwrap();
+        let whole = Distribution::whole(ranks[0], ranks[1]);
+        let distribution = |split| Distribution { split, ..whole.clone() };
+        let shards = distribution(of(ranks, [high, wide], cuts.clone()));
+        let shards = shards.shards(ranks[0] * ranks[1]).unwrap();
         let patches = distribution(of([down, across], [1, 1], cuts)).shards(down * across).unwrap();
         for (patch, ranks) in patches.iter().zip(shards.chunks(high * wide)) {
             let all = ranks.iter().fold(Block::new(0..0, 0..0), |all, shard| all.with(shard));
             prop_assert_eq!(&all, patch);
             let second = ranks.get(1).map(|second| second.rows.start > patch.rows.start);
-            prop_assert!(second.is_none_or(|is_below| is_below == (wide == 1 || is_down && high > 1)));
+            let expected = wide == 1 || is_down && high > 1;
+            prop_assert!(second.is_none_or(|is_below| is_below == expected));
         }
     }
 
@@ -128,10 +135,15 @@ proptest! {
     #[test]
     fn arrays_are_dealt_out_at_multiples_of_a_unit(
         len in prop_oneof![0..50_usize, any::<usize>(), usize::MAX - 50..=usize::MAX],
-        unit in prop_oneof![1..9_usize, any::<usize>().prop_map(|unit| unit.max(1)), usize::MAX - 5..=usize::MAX],
+        unit in prop_oneof![
+            1..9_usize,
+            any::<usize>().prop_map(|unit| unit.max(1)),
+            usize::MAX - 5..=usize::MAX,
+        ],
         ranks in 1..600_usize,
     ) {
-        let distribution = Distribution { split: Split::Cols(Cut::Even(unit)), ..Distribution::whole(1, len) };
+        let split = Split::Cols(Cut::Even(unit));
+        let distribution = Distribution { split, ..Distribution::whole(1, len) };
         let shards = distribution.shards(ranks).unwrap();
         prop_assert_eq!(shards.len(), ranks);
         let mut end = 0;
@@ -156,7 +168,8 @@ proptest! {
         order in any::<u64>(),
         (row, col, height, width) in (0..20_usize, 0..20_usize, 0..4_usize, 0..4_usize),
     ) {
-        let mut shards = distribution.shards(if distribution.split == Split::Whole { 1 } else { ranks }).unwrap();
+        let ranks = if distribution.split == Split::Whole { 1 } else { ranks };
+        let mut shards = distribution.shards(ranks).unwrap();
         fastrand::Rng::with_seed(order).shuffle(&mut shards);
         let mut blocks: Vec<&Block> = shards.iter().collect();
         prop_assert_eq!(block::overlap(&blocks), None);
@@ -175,7 +188,10 @@ proptest! {
         (extent, cut) in (0..9_usize).prop_flat_map(|extent| (Just(extent), cut(extent, 4))),
         more in 1..9_usize,
     ) {
-        let of = |extent| Distribution { split: Split::Rows(cut.clone()), ..Distribution::whole(extent, 2) }.shards(4);
+        let of = |extent| {
+            let split = Split::Rows(cut.clone());
+            Distribution { split, ..Distribution::whole(extent, 2) }.shards(4)
+        };
         prop_assert!(of(extent).is_ok());
         if let Cut::Lengths(_) = cut {
             let fault = DistributionError::Sum { what: "rows", sum: extent, extent: extent + more };

@@ -28,11 +28,13 @@ proptest! {
         let (distributions, unit) = match factor {
             Factor::A => {
                 let a = Distribution { split: Split::Rows(cut), ..Distribution::whole(all, 1) };
-                (Distributions { a, b: Distribution::cols(1, 9), c: Distribution::cols(all, 9) }, 128)
+                let (b, c) = (Distribution::cols(1, 9), Distribution::cols(all, 9));
+                (Distributions { a, b, c }, 128)
             }
             Factor::B => {
                 let b = Distribution { split: Split::Cols(cut), ..Distribution::whole(1, all) };
-                (Distributions { a: Distribution::rows(9, 1), b, c: Distribution::rows(9, all) }, 256)
+                let (a, c) = (Distribution::rows(9, 1), Distribution::rows(9, all));
+                (Distributions { a, b, c }, 256)
             }
         };
         let schedule = Schedule::new(distributions, ranks, Strategy::Gather { parts }).unwrap();
@@ -56,12 +58,18 @@ proptest! {
     }
 
     #[test]
-    fn estimates_count_bytes_and_rooms((distributions, ranks, strategy) in case(), lies in proptest::sample::select(Lies::ALL)) {
+    fn estimates_count_bytes_and_rooms(
+        (distributions, ranks, strategy) in case(),
+        lies in proptest::sample::select(Lies::ALL),
+    ) {
         let schedule = Schedule::new(distributions, ranks, strategy).unwrap();
-        let slow = ClusterModel { hosts: Some(Hosts::infiniband(2)), ..ClusterModel::h200_copy_engines() };
+        let hosts = Some(Hosts::infiniband(2));
+        let slow = ClusterModel { hosts, ..ClusterModel::h200_copy_engines() };
         // True if the rows of a block, as stored, are not contiguous within another block.
         let apart = |factor, block: &Block, of: &Block| match (factor, lies) {
-            (Factor::A, Lies::Tn | Lies::Tt) | (Factor::B, Lies::Nt | Lies::Tt) => block.cols.len() > 1 && block.rows != of.rows,
+            (Factor::A, Lies::Tn | Lies::Tt) | (Factor::B, Lies::Nt | Lies::Tt) => {
+                block.cols.len() > 1 && block.rows != of.rows
+            }
             _ => block.rows.len() > 1 && block.cols != of.cols,
         };
         for machine in [ClusterModel { layout: lies, ..ClusterModel::h200_nccl() }, slow] {
@@ -78,7 +86,9 @@ proptest! {
                     for of in exchange.moves.iter().filter(|of| of.from != of.to) {
                         let has = schedule.shards().of_factor(factor)[of.from].clone();
                         let gets = match of.into {
-                            Place::Gathered => schedule.size.needed(factor, &schedule.shards().c[of.to]),
+                            Place::Gathered => {
+                                schedule.size.needed(factor, &schedule.shards().c[of.to])
+                            }
                             slot => exchange.held(of.to, slot),
                         };
                         for (who, origin) in [(of.from, has), (of.to, gets)] {
@@ -105,7 +115,8 @@ proptest! {
         let schedule = Schedule::new(distributions, ranks, strategy).unwrap();
         let room = |rank: usize, factor, place| {
             let staging = &schedule.staging()[rank];
-            staging.iter().find(|room| (room.factor, room.place) == (factor, place)).map_or(0, |room| room.len)
+            let room = staging.iter().find(|room| (room.factor, room.place) == (factor, place));
+            room.map_or(0, |room| room.len)
         };
         for exchange in &schedule.exchanges {
             for of in &exchange.moves {
@@ -113,7 +124,8 @@ proptest! {
                 match of.into {
                     Place::Slot(_) => prop_assert!(exchange.held(of.to, of.into).len() <= has),
                     Place::Gathered => {
-                        let needed = schedule.size.needed(exchange.factor, &schedule.shards().c[of.to]);
+                        let kept = &schedule.shards().c[of.to];
+                        let needed = schedule.size.needed(exchange.factor, kept);
                         prop_assert_eq!(needed.len(), has);
                     }
                     Place::Shard => prop_assert!(false),
@@ -151,25 +163,37 @@ proptest! {
     }
 
     #[test]
-    fn the_cheapest_fits_and_no_other_that_does_is_faster((distributions, ranks, _) in case(), limit in prop::option::of(0..3000_u64)) {
+    fn the_cheapest_fits_and_no_other_that_does_is_faster(
+        (distributions, ranks, _) in case(),
+        limit in prop::option::of(0..3000_u64),
+    ) {
         let machine = ClusterModel::h200_copy_engines();
-        match Schedule::cheapest(distributions.clone(), ranks, &machine, limit) {
+        let cheapest = |limit| Schedule::cheapest(distributions.clone(), ranks, &machine, limit);
+        match cheapest(limit) {
             Ok(chosen) => {
-                let fits = |estimate: &Estimate| limit.is_none_or(|limit| estimate.most_memory() <= limit);
+                let fits = |estimate: &Estimate| {
+                    limit.is_none_or(|limit| estimate.most_memory() <= limit)
+                };
                 prop_assert!(fits(&chosen.estimate));
-                prop_assert_eq!(&chosen.schedule, &Schedule::new(distributions, ranks, chosen.strategy).unwrap());
+                let same = Schedule::new(distributions, ranks, chosen.strategy).unwrap();
+                prop_assert_eq!(&chosen.schedule, &same);
                 prop_assert_eq!(&chosen.estimate, &chosen.schedule.estimate(&machine));
-                let better = |(_, other): &(Strategy, Estimate)| fits(other) && other.time < chosen.estimate.time;
+                let better = |(_, other): &(Strategy, Estimate)| {
+                    fits(other) && other.time < chosen.estimate.time
+                };
                 prop_assert!(!chosen.tried.iter().any(better), "{chosen}");
-                prop_assert_eq!(chosen.to_string().lines().filter(|line| line.starts_with('*')).count(), 1);
+                let text = chosen.to_string();
+                prop_assert_eq!(text.lines().filter(|line| line.starts_with('*')).count(), 1);
             }
             Err(fault) => {
-                let ScheduleFault::Memory { least, strategy, .. } = fault else { panic!("{fault}") };
+                let ScheduleFault::Memory { least, strategy, .. } = fault else {
+                    panic!("{fault}")
+                };
                 prop_assert!(limit.is_some_and(|limit| least > limit));
                 // This limit suffices, and a lower one does not.
-                let chosen = Schedule::cheapest(distributions.clone(), ranks, &machine, Some(least)).unwrap();
+                let chosen = cheapest(Some(least)).unwrap();
                 prop_assert_eq!(chosen.estimate.most_memory(), least);
-                prop_assert!(Schedule::cheapest(distributions.clone(), ranks, &machine, Some(least - 1)).is_err());
+                prop_assert!(cheapest(Some(least - 1)).is_err());
                 let schedule = Schedule::new(distributions, ranks, strategy).unwrap();
                 prop_assert_eq!(schedule.estimate(&machine).most_memory(), least);
             }

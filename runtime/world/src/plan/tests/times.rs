@@ -151,7 +151,8 @@ fn bytes_and_times_print_for_people() {
     let rotating = estimate(&[1, 100, 1, 100], 1, Strategy::Rotate, 0.0);
     let text = "bytes: at most 804 B into a rank, 804 B in all
 memory: at most 404 B of a rank beside its shards
-predicted time: 1002.00 s = 202.00 s of products + 800.00 s exposed, of 807.00 s of exchanges; 20.2 % of the local speed
+predicted time: 1002.00 s = 202.00 s of products + 800.00 s exposed, of 807.00 s of exchanges; \
+    20.2 % of the local speed
 ";
     assert_eq!(rotating.to_string(), text);
     let bytes = |bytes| estimate::Bytes(bytes).to_string();

@@ -285,6 +285,21 @@ fn the_macro_takes_what_is_written() {
     assert_eq!(Ok(read), super::read(&text(&rows)));
 }
 
+/// The shipped table is as `source` writes its rules, in lines of at most [`WIDTH`] columns.
+#[test]
+fn the_shipped_table_is_as_it_was_written() {
+    let shipped = include_str!("../../../../../../runtime/src/blas/tables/h200.rs");
+    let table = read(rows_of(shipped)).expect("a table");
+    let rule = |rule: &tables::Rule<SgemmSpec>| Rule {
+        when: rule.when.as_ref().map_or("else".to_owned(), ToString::to_string),
+        line: rule.spec.to_string(),
+    };
+    let rules: Vec<Rule> = table.rules().iter().map(rule).collect();
+    let written = source(&rules, &[]);
+    assert_eq!(rows_of(&written), rows_of(shipped));
+    assert!(written.lines().all(|line| line.len() <= WIDTH), "{written}");
+}
+
 /// Specs that emulate `f32` on tensor cores become rules only if their accuracy is granted. The
 /// table then has an accuracy clause.
 #[test]
