@@ -89,7 +89,7 @@ fn bits_depend_only_on_promotion() {
         "tile: 64x32x64, warp: 32x16, double_buffer, float4, pad_a: 4, layout: nt",
         "tile: 32x64x32, warp: 32x32, stages: 3, float4, pad_b: 8, layout: tn",
         "tile: 48x48x96, warp: 16x24, prefetch, layout: tt, transpose",
-        "tile: 32x48x32, warp: 16x24, stages: 2, swizzle, convert: matrix, layout: tt",
+        "tile: 32x96x32, warp: 16x48, stages: 2, swizzle, convert: matrix, layout: tt",
         "tile: 64x32x96, warp: 32x16, double_buffer, pad_a: 8, pad_b: 16, convert: matrix",
     ];
     for arith in ["bf16", "f16", "tf32", "bf16x6", "bf16x9", "tf32x3"] {
@@ -147,17 +147,71 @@ fn bits_of_wgmma_depend_only_on_promotion() {
     }
 }
 
+/// A value that the splits of converted matrices cannot represent is found in each tile of A and B,
+/// by all blocks that multiply it and by no others.
+fn flags_of_all_tiles_are_read() {
+    let cases = [
+        ("tile: 48x48x32, warp: 16x24", Size::new(101, 99, 70)),
+        ("tile: 16x16x16, warp: 16x16, stages: 2, layout: tn", Size::new(18, 17, 2200)),
+    ];
+    for ((tile, size), arith) in cases.into_iter().zip(["bf16x6", "tf32x3"]) {
+        let spec = |keys: &str| -> SgemmSpec {
+            let line = format!("{tile}, arith: {arith}{keys}");
+            line.parse().unwrap_or_else(|faults| panic!("{line}: {faults}"))
+        };
+        let [by_lanes, by_flags] = [spec(""), spec(", convert: matrix")];
+        let multiply = |spec: &SgemmSpec, problem: &Problem| -> Vec<u32> {
+            let placement = Placement::aligned_rows(spec.layout, size);
+            let c = problem.multiply(&Device::simulator(), spec, placement);
+            let (c, _) = c.unwrap_or_else(|error| panic!("`{spec}`: {error}"));
+            c.iter().map(|c| c.to_bits()).collect()
+        };
+        let ordinary = Problem::new(size, 5);
+        let without = multiply(&by_flags, &ordinary);
+        assert!(without == multiply(&by_lanes, &ordinary), "`{by_flags}`");
+        for (of_b, last) in [(false, false), (false, true), (true, false), (true, true)] {
+            let mut problem = ordinary.clone();
+            let Size { m, n, k } = size;
+            // Last element along M or N, and the first or the last along K.
+            let term = if last { k - 1 } else { 0 };
+            let lost = if of_b {
+                &mut problem.b[term * n + n - 1]
+            } else {
+                &mut problem.a[(m - 1) * k + term]
+            };
+            *lost = 1e-40;
+            let found = multiply(&by_flags, &problem);
+            assert!(found == multiply(&by_lanes, &problem), "`{by_flags}`, {of_b}, {last}");
+            // Sums in f32 have other bits than sums on tensor cores.
+            let recomputed = |at: &usize| {
+                let (row, col) = (at / n, at % n);
+                if of_b { col == n - 1 } else { row == m - 1 }
+            };
+            let differs = |at: &usize| found[*at] != without[*at];
+            let (inside, outside): (Vec<_>, Vec<_>) = (0..m * n).partition(recomputed);
+            assert!(inside.iter().filter(|at| differs(at)).count() > inside.len() / 2);
+            assert!(!outside.iter().any(|at| differs(at)));
+        }
+    }
+}
+
 /// If an extent is 0, matrices without elements are not split.
 fn splits_are_computed_of_existing_elements() {
     for arith in Arith::ALL.iter().filter(|arith| **arith != Arith::F32) {
         for (m, n, k) in [(0, 5, 3), (5, 0, 3), (5, 3, 0), (0, 0, 3), (70, 0, 70), (0, 70, 70)] {
             let terms = if arith.format() == Some(Format::Tf32) { 32 } else { 64 };
-            let line = format!("tile: 64x8x{terms}, arith: {arith}, mma: wgmma, copy: tma");
-            let spec: SgemmSpec = line.parse().expect("a line");
-            let problem = Problem::new(Size::new(m, n, k), 1);
-            bits(&spec, &problem, Placement::default()).unwrap_or_else(|error| panic!("{error}"));
-            let made = splits_made(&spec, (m, n, k)).unwrap_or_else(|error| panic!("{error}"));
-            assert_eq!(made, 0, "`{spec}` at {m}x{n}x{k}");
+            let by_warpgroups =
+                format!("tile: 64x8x{terms}, arith: {arith}, mma: wgmma, copy: tma");
+            let by_warps = format!("tile: 32x8x16, warp: 16x8, arith: {arith}, convert: matrix");
+            let by_warps = (!arith.is_scaled()).then_some(by_warps);
+            for line in by_warps.into_iter().chain([by_warpgroups]) {
+                let spec: SgemmSpec = line.parse().expect("a line");
+                let problem = Problem::new(Size::new(m, n, k), 1);
+                bits(&spec, &problem, Placement::default())
+                    .unwrap_or_else(|error| panic!("{error}"));
+                let made = splits_made(&spec, (m, n, k)).unwrap_or_else(|error| panic!("{error}"));
+                assert_eq!(made, 0, "`{spec}` at {m}x{n}x{k}");
+            }
         }
         let spec = format!("tile: 64x8x32, arith: {arith}, mma: wgmma").parse().expect("a line");
         assert_eq!(splits_made(&spec, (65, 3, 2)).ok(), Some(3 + 3 * u64::from(arith.is_scaled())));
@@ -313,6 +367,7 @@ pub fn trials() -> Vec<Trial> {
         tensor_cores_match_the_reference,
         bits_depend_only_on_promotion,
         bits_of_wgmma_depend_only_on_promotion,
+        flags_of_all_tiles_are_read,
         splits_are_computed_of_existing_elements,
         sums_of_no_terms_are_zero_whatever_shares_them,
         numbers_at_the_ends_of_formats_are_multiplied,
