@@ -115,6 +115,7 @@ fn others_read_the_matrix() -> Result<(), Error> {
         ("tile: 64x8x64, arith: bf16x9, mma: wgmma", 2),
         ("tile: 64x8x64, arith: bf16x6, mma: wgmma", 1),
         ("tile: 16x16x16, warp: 16x16, arith: bf16x6", 0),
+        ("tile: 16x16x16, warp: 16x16, arith: bf16x6, convert: matrix", 2),
         ("tile: 8x8x8", 0),
     ];
     for (line, blocks) in lines {

@@ -1,7 +1,9 @@
 //! Random GEMMs.
 
 use super::{repaired, values, with};
-use gemm_dsl::spec::{Arith, Block, Copies, Instruction, Lanes, Rect, SgemmSpec, Spec, Tile};
+use gemm_dsl::spec::{
+    Arith, Block, Convert, Copies, Instruction, Lanes, Rect, SgemmSpec, Spec, Tile,
+};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -26,6 +28,7 @@ const GEOMETRY: &[&str] = &[
     "arith",
     "promote",
     "mma",
+    "convert",
     "copy",
     "producer",
 ];
@@ -161,7 +164,7 @@ fn tiled() -> impl Strategy<Value = (Kind, SgemmSpec)> {
             if grid.warps.is_some() {
                 spec = spec.warp(Rect::new(tm * grid.m, tn * grid.n));
             }
-            (Kind { others: &["ldmatrix", "convert"] }, pipeline.of(spec))
+            (Kind { others: &["ldmatrix"] }, pipeline.of(spec))
         },
     )
 }
@@ -174,8 +177,12 @@ fn matrices() -> impl Strategy<Value = (Kind, SgemmSpec)> {
     let warps = (1..=2u32, 1..=2u32, select(vec![1, 1, 1, 2, 3]));
     let steps = (1..=4u32, select(vec![0, 0, 1, 2]));
     let pad = || select(vec![0, 0, 1, 4, 8]);
-    (arith, warp, warps, steps, (pad(), pad()), pipeline()).prop_map(
-        |(arith, (wm, wn), (m, n, slices), (steps, promote), (pad_a, pad_b), pipeline)| {
+    let staged = (pad(), pad(), select(vec![Convert::Fragment, Convert::Matrix]));
+    (arith, warp, warps, steps, staged, pipeline()).prop_map(
+        |(arith, (wm, wn), (m, n, slices), (steps, promote), (pad_a, pad_b, convert), pipeline)| {
+            // Rows of converted tiles are aligned to 16 bytes.
+            let whole = if convert == Convert::Matrix { 8 } else { 1 };
+            let [pad_a, pad_b] = [pad_a, pad_b].map(|pad: u32| pad.next_multiple_of(whole));
             let terms = arith.format().map_or(1, |format| format.terms() as u32);
             let tile = Tile::new(wm * m, wn * n, terms * steps * slices);
             let mut spec = SgemmSpec::default()
@@ -183,10 +190,16 @@ fn matrices() -> impl Strategy<Value = (Kind, SgemmSpec)> {
                 .warp(Rect::new(wm, wn))
                 .arith(arith)
                 .slices(slices)
+                .convert(convert)
                 .pad_a(pad_a)
                 .pad_b(pad_b);
             spec.promote = (promote > 0).then_some(terms * promote);
-            let others = &["thread", "partials", "order", "fragment", "unroll"];
+            let others: &[&str] = match convert {
+                Convert::Fragment => &["thread", "partials", "order", "fragment", "unroll"],
+                Convert::Matrix => {
+                    &["thread", "partials", "order", "fragment", "unroll", "transpose", "ldmatrix"]
+                }
+            };
             (Kind { others }, pipeline.of(spec))
         },
     )
@@ -222,7 +235,6 @@ fn warpgroups() -> impl Strategy<Value = (Kind, SgemmSpec)> {
                 "pad_b",
                 "swizzle",
                 "ldmatrix",
-                "convert",
                 "float4",
                 "prefetch",
                 "double_buffer",

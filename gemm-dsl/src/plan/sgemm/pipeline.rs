@@ -23,7 +23,7 @@ pub enum Pipeline {
 }
 
 impl Pipeline {
-    pub(super) fn buffers(self) -> u32 {
+    pub(crate) fn buffers(self) -> u32 {
         match self {
             Self::Single | Self::Prefetch => 1,
             Self::DoubleBuffer => 2,

@@ -196,8 +196,8 @@ fn flagged(b: &mut KernelBuilder, tiled: &Tiled<'_>, flags: TileFlags) -> Var {
         [(Factor::A, &tiled.a, tiled.bm), (Factor::B, &tiled.b, tiled.bn)]
     {
         let first = b.let_(&name_of(&staged.plan, "first"), staged.origin / lines * lines);
-        let end = (staged.origin + extent).min(staged.extent);
-        let end = b.let_(&name_of(&staged.plan, "end"), end);
+        // Flags cover whole tiles, also past the edge.
+        let end = b.let_(&name_of(&staged.plan, "end"), staged.origin + extent);
         let strips = For::below(first, end).change(Change::Add(lines.into())).unroll(Unroll::By(1));
         b.loop_("line", strips, |b, line| {
             let tiles = For::below(lane * terms, problem.k)

@@ -102,8 +102,10 @@ impl MultistagePipeline<'_> {
         first: Option<&Expr>,
     ) {
         let ragged = self.tiled.t.ragged();
+        // Without partial tiles, a ring of two stages has one such copy.
+        let repeats = ragged == Ragged::Last || self.tiled.t.pipeline().buffers() > 2;
         bring_in(b, self.tiled, k0, first, |b, terms| match (terms, ragged, share) {
-            (None, Ragged::Last | Ragged::Nowhere, CopyShare::All) => {
+            (None, Ragged::Last | Ragged::Nowhere, CopyShare::All) if repeats => {
                 let meaning = "Starts the copies of a whole K tile to a pipeline stage.";
                 b.section("copy_tile", meaning, [("stage", slot.clone())], |b, [stage]| {
                     self.start(b, share, &stage.into(), CopyCondition::Always);
