@@ -1,12 +1,14 @@
 //! Errors. A message names the argument, its value, the requirement and a remedy.
 
 mod owner;
+mod text;
 
 pub use gemm_dsl::error::{Excerpt, SpecError, SpecErrors};
 pub use gemm_dsl::ir::contract::{Between, ContractError, Need, Subject};
 pub use gemm_dsl::ir::{Extent, Operand};
 pub use owner::Owner;
 use owner::remedy;
+use text::{indented, kernel_type, listed, more, out_of_range};
 
 use gemm_dsl::ir::program::BindError;
 use gemm_dsl::ir::{HostError, IrError};
@@ -471,46 +473,4 @@ impl From<HostError> for Error {
             remedy: "Use smaller extents",
         }
     }
-}
-
-fn more(others: usize) -> String {
-    if others == 0 { String::new() } else { format!(" (further failures: {others})") }
-}
-
-fn out_of_range(start: usize, end: usize, len: usize, of: &str) -> String {
-    if start > end {
-        return format!(
-            "the range {start}..{end} of {of} ends before it starts: write the smaller number first"
-        );
-    }
-    format!("the range {start}..{end} is not within 0..{len}, {of}: use a range within it")
-}
-
-fn kernel_type(
-    line: &str,
-    operands: &[String],
-    needed: &str,
-    found: &str,
-    by_name: &str,
-) -> String {
-    let takes = listed(operands);
-    let kernel = match line {
-        "" => "the kernel without keys".to_owned(),
-        line => format!("a kernel of `{line}`"),
-    };
-    format!(
-        "{kernel} takes {takes}: its type is `{needed}`, not `{found}`. Use that type, or \
-         `{by_name}`, which takes any operands"
-    )
-}
-
-/// List of operands in messages.
-fn listed(operands: &[String]) -> String {
-    let operands: Vec<String> = operands.iter().map(|operand| format!("`{operand}`")).collect();
-    if operands.is_empty() { "no operands".to_owned() } else { operands.join(", ") }
-}
-
-fn indented(lines: &[String]) -> String {
-    let lines: Vec<String> = lines.iter().map(|l| format!("  {l}")).collect();
-    lines.join("\n")
 }

@@ -1,0 +1,43 @@
+//! Parts of messages.
+
+pub(super) fn more(others: usize) -> String {
+    if others == 0 { String::new() } else { format!(" (further failures: {others})") }
+}
+
+pub(super) fn out_of_range(start: usize, end: usize, len: usize, of: &str) -> String {
+    if start > end {
+        return format!(
+            "the range {start}..{end} of {of} ends before it starts: write the smaller number first"
+        );
+    }
+    format!("the range {start}..{end} is not within 0..{len}, {of}: use a range within it")
+}
+
+pub(super) fn kernel_type(
+    line: &str,
+    operands: &[String],
+    needed: &str,
+    found: &str,
+    by_name: &str,
+) -> String {
+    let takes = listed(operands);
+    let kernel = match line {
+        "" => "the kernel without keys".to_owned(),
+        line => format!("a kernel of `{line}`"),
+    };
+    format!(
+        "{kernel} takes {takes}: its type is `{needed}`, not `{found}`. Use that type, or \
+         `{by_name}`, which takes any operands"
+    )
+}
+
+/// List of operands in messages.
+pub(super) fn listed(operands: &[String]) -> String {
+    let operands: Vec<String> = operands.iter().map(|operand| format!("`{operand}`")).collect();
+    if operands.is_empty() { "no operands".to_owned() } else { operands.join(", ") }
+}
+
+pub(super) fn indented(lines: &[String]) -> String {
+    let lines: Vec<String> = lines.iter().map(|l| format!("  {l}")).collect();
+    lines.join("\n")
+}
