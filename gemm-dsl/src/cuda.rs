@@ -4,6 +4,7 @@
 mod asynchronous;
 mod atomic;
 mod expr;
+mod extremum;
 mod helper;
 mod launch;
 mod prelude;

@@ -1,5 +1,6 @@
 //! Expressions. Parentheses follow C's precedence; some redundant ones are kept for readability.
 
+use super::extremum::extremum;
 use super::helper::{self, cluster};
 use super::types::element_type;
 use super::unsigned::{is_cast, is_natural, is_unsigned};
@@ -8,9 +9,6 @@ use crate::ir::{
     Special, Swizzle, Ty, UnaryOp,
 };
 use crate::target::intrinsic::Spelling;
-
-/// Name of CUDA's minimum of two integers.
-pub(super) const MIN: &str = "min";
 
 /// Precedence of an expression in C, from loosest to tightest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -281,12 +279,9 @@ fn as_int(k: &Kernel, e: &Expr) -> (String, Prec) {
 fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
     let at_least = |e: &Expr, floor: Prec| operand_text(k, e, floor);
     match e {
-        Expr::I32(_)
-        | Expr::I64(_)
-        | Expr::U32(_)
-        | Expr::U64(_)
-        | Expr::F32(_)
-        | Expr::F64(_) => literal(e),
+        Expr::I32(_) | Expr::I64(_) | Expr::U32(_) | Expr::U64(_) | Expr::F32(_) | Expr::F64(_) => {
+            literal(e)
+        }
         Expr::Const(c) => (k[*c].name.clone(), Prec::Primary),
         Expr::Param(p) => (k[*p].name.clone(), Prec::Primary),
         Expr::Var(v) => (k[*v].name.clone(), Prec::Primary),
@@ -309,15 +304,11 @@ fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
         },
         e if *e == Expr::truth() => ("true".to_owned(), Prec::Primary),
         Expr::Binary(op, a, b) => binary_text(k, *op, a, b),
-        Expr::Select(c, a, b)
-            // Floating-point numbers are excluded, because `min` differs if an operand is NaN.
-            if a.ty().is_index()
-                && **c == Expr::binary(BinaryOp::LT, (**a).clone(), (**b).clone()) =>
-        {
-            let side = |e| if is_unsigned(k, e) { as_int(k, e).0 } else { operand(k, e) };
-            (format!("{MIN}({}, {})", side(a), side(b)), Prec::Primary)
-        }
         Expr::Select(c, a, b) => {
+            if let Some(name) = extremum(c, a, b) {
+                let side = |e| if is_unsigned(k, e) { as_int(k, e).0 } else { operand(k, e) };
+                return (format!("{name}({}, {})", side(a), side(b)), Prec::Primary);
+            }
             let c = at_least(c, Prec::Or);
             let (a, b) = (at_least(a, Prec::Or), at_least(b, Prec::Ternary));
             (format!("{c} ? {a} : {b}"), Prec::Ternary)

@@ -1,7 +1,8 @@
 //! Sentence on the launch of a kernel: its grid, its block and its dynamic shared memory.
 
 use super::expr::text;
-use crate::ir::{Arith, BinaryOp, Cmp, Elem, Expr, Kernel, VerifiedKernel};
+use super::extremum::extremum;
+use crate::ir::{Arith, BinaryOp, Elem, Expr, Kernel, VerifiedKernel};
 
 /// Maximum length of the number of blocks, in characters. A longer one is not printed.
 const LONGEST: usize = 60;
@@ -57,13 +58,10 @@ fn count(k: &Kernel, e: &Expr) -> Option<String> {
         Expr::Binary(BinaryOp::Arith(Arith::Div), _, by) => {
             format!("ceil({} / {})", simple(rounded_up(e)?)?, simple(by)?)
         }
-        Expr::Select(cond, yes, no) => match &**cond {
-            Expr::Binary(BinaryOp::Cmp(cmp @ (Cmp::Lt | Cmp::Gt)), a, b) if (a, b) == (yes, no) => {
-                let name = if *cmp == Cmp::Lt { "min" } else { "max" };
-                format!("{name}({}, {})", count(k, a)?, count(k, b)?)
-            }
-            _ => return None,
-        },
+        Expr::Select(cond, yes, no) => {
+            let name = extremum(cond, yes, no)?;
+            format!("{name}({}, {})", count(k, yes)?, count(k, no)?)
+        }
         _ => return None,
     })
 }

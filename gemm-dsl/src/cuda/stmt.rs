@@ -19,6 +19,13 @@ pub(super) fn block(out: &mut Printer<'_>, stmts: &[Stmt]) {
         let count = rest.iter().take_while(|stmt| matches!(stmt, Stmt::Comment(_))).count();
         if count == 0 {
             section::functions(out, first, rest.len() < stmts.len());
+            if let Some((buffer, at)) = initialised_pointer(out.kernel, rest) {
+                let text =
+                    format!("{} = &{};", declaration(out.kernel, buffer), element(out.kernel, at));
+                out.noted(&rest[..2], |out| out.line_with(&text, &buffer.meaning));
+                rest = &rest[2..];
+                continue;
+            }
             out.noted(std::slice::from_ref(first), |out| print(out, first));
             rest = others;
             continue;
@@ -256,6 +263,19 @@ pub(super) fn declaration(k: &Kernel, buffer: &Buffer) -> String {
 pub(super) fn extents(k: &Kernel, buffer: &Buffer) -> String {
     let dims = buffer.physical_dims().unwrap_or_default();
     dims.iter().map(|d| format!("[{}]", text(k, d))).collect()
+}
+
+/// Returns the pointer that the first statement declares, and the element to which the second one
+/// sets it.
+fn initialised_pointer<'k>(k: &'k Kernel, stmts: &'k [Stmt]) -> Option<(&'k Buffer, &'k Access)> {
+    match stmts {
+        [Stmt::Registers { buffer, .. }, Stmt::Point { pointer, at }, ..]
+            if pointer.buffer == *buffer && pointer.index.is_empty() =>
+        {
+            Some((&k[*buffer], at))
+        }
+        _ => None,
+    }
 }
 
 /// Returns true if some statement accesses the buffer 16 bytes at a time.

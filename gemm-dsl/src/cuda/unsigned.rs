@@ -5,6 +5,7 @@
 //! comparisons and widening conversions differ if an operand may be negative. In these, the
 //! unsigned operand is cast to `int`.
 
+use super::extremum::extremum;
 use crate::ir::{
     Arith, BinaryOp, Change, Cmp, Expr, Integer, Kernel, ParamKind, Source, Stmt, Ty, Var,
 };
@@ -22,9 +23,8 @@ pub(super) fn is_unsigned(k: &Kernel, e: &Expr) -> bool {
             left || right
         }
         Expr::Select(cond, a, b) => {
-            // A minimum is printed as a call, whose unsigned arguments are cast.
-            let is_minimum = **cond == Expr::binary(BinaryOp::LT, (**a).clone(), (**b).clone());
-            !is_minimum && (is_unsigned(k, a) || is_unsigned(k, b))
+            // A minimum or maximum is printed as a call, whose unsigned arguments are cast.
+            extremum(cond, a, b).is_none() && (is_unsigned(k, a) || is_unsigned(k, b))
         }
         _ => false,
     }

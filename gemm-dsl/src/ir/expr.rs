@@ -208,9 +208,16 @@ impl Expr {
         Expr::Lane(Box::new(self), lane)
     }
 
+    /// Lesser of two integers.
     pub fn min(self, other: impl Into<Expr>) -> Expr {
         let other = other.into();
         self.clone().lt(other.clone()).select(self, other)
+    }
+
+    /// Greater of two integers.
+    pub fn max(self, other: impl Into<Expr>) -> Expr {
+        let other = other.into();
+        other.clone().lt(self.clone()).select(self, other)
     }
 
     /// Expression that is always true.

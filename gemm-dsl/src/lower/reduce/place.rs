@@ -229,7 +229,7 @@ impl BlockShare {
         let mut blocks = partials.clone();
         if p.role == Role::Once {
             // A result without elements needs a block as well.
-            let some = blocks.clone().gt(0u64).select(blocks, 1u64);
+            let some = blocks.max(1u64);
             blocks = b.let_("blocks", some).into();
         }
         Self { block, blocks, partials, run: own }

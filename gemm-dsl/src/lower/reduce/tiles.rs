@@ -89,7 +89,7 @@ fn kernel(plan: &ReducePlan, wide: bool) -> Result<VerifiedKernel, IrError> {
     let output = b.global("out", Elem::F32, Operand::Output(0));
     let n = b.extent("n", Ty::U64, Extent::LENGTH);
     let per_block = plan.elements_per_block();
-    let blocks = Expr::from(n).gt(0u64).select(Expr::from(n).div_ceil(per_block), 1u64);
+    let blocks = Expr::from(n).div_ceil(per_block).max(1u64);
     b.shape(input, [n.into()], [1.into()]);
     b.shape(output, [blocks.clone()], [1.into()]);
 

@@ -34,7 +34,7 @@ pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
     let arith = plan.spec().arith;
     let computed = match (arith.format(), arith.is_emulation()) {
         (None, _) => "f32".to_owned(),
-        (Some(format), false) => format!("{} with f32 accumulation", format.name()),
+        (Some(format), false) => format!("f32 from elements rounded to {}", format.name()),
         (Some(format), true) => {
             format!("f32, each element split into {} x {}", arith.splits(), format.name())
         }

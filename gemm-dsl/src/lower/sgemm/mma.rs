@@ -151,10 +151,7 @@ impl<'t> StepFragments<'t> {
             {
                 Self::Loaded([loader(&tiled.a, of_a), loader(&tiled.b, of_b)])
             }
-            _ => {
-                let of_a = WordReader::of_a(b, tiled, warp, at);
-                Self::Words([of_a, WordReader::of_b(b, tiled, warp, at)])
-            }
+            _ => Self::Words(WordReader::declare(b, tiled, warp, at)),
         }
     }
 

@@ -187,7 +187,7 @@ fn persistent_blocks(
         1 => (Extent::BLOCKS, resident),
         blocks => {
             let whole = resident / u64::from(blocks);
-            (Extent::CLUSTERS, whole.clone().gt(1u64).select(whole, 1u64))
+            (Extent::CLUSTERS, whole.max(1u64))
         }
     };
     let resident = resident.min(tiles.clone());

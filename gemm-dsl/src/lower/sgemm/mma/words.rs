@@ -26,6 +26,8 @@ pub(super) struct WordReader<'t> {
     source: WordSource,
     /// Number of rows or columns per lane and instruction: two rows of A, or one column of B.
     lines: i32,
+    /// Distance between the lane's rows or columns in the tile.
+    stride: Const,
 }
 
 /// Location of a lane's values in one step.
@@ -47,16 +49,42 @@ enum LaneTerms {
 }
 
 impl<'t> WordReader<'t> {
-    pub fn of_a(b: &mut KernelBuilder, tiled: &'t Tiled<'_>, of: &WarpMma, at: &Expr) -> Self {
-        let count = (of.counts.rows, of.counts.plan.rows());
-        let source = WordSource::declare(b, &tiled.a, of.from[0], at);
-        Self { factor: &tiled.a, at: at.clone(), count, source, lines: 2 }
-    }
-
-    pub fn of_b(b: &mut KernelBuilder, tiled: &'t Tiled<'_>, of: &WarpMma, at: &Expr) -> Self {
-        let count = (of.counts.cols, of.counts.plan.cols());
-        let source = WordSource::declare(b, &tiled.b, of.from[1], at);
-        Self { factor: &tiled.b, at: at.clone(), count, source, lines: 1 }
+    /// Readers of A and of B for the step whose first k is `at`.
+    pub fn declare(
+        b: &mut KernelBuilder,
+        tiled: &'t Tiled<'_>,
+        of: &WarpMma,
+        at: &Expr,
+    ) -> [Self; 2] {
+        // Lanes read the same k of A and of B.
+        let lines = of.from.iter().find_map(|from| match from {
+            FragmentSource::Tile(line) => Some(line.term),
+            FragmentSource::Ldmatrix(_) => None,
+        });
+        let term = lines.map(|first| b.let_("lane_k", at.clone() + first));
+        let source = |from: FragmentSource| match (from, term) {
+            (FragmentSource::Ldmatrix(told), _) => WordSource::Ldmatrix(told),
+            (FragmentSource::Tile(LaneLine { free, .. }), Some(term)) => {
+                WordSource::Tile { free, term }
+            }
+            (FragmentSource::Tile(_), None) => unreachable!("declared above for each such source"),
+        };
+        let [of_a, of_b] = of.from.map(source);
+        let (rows, cols) = (of.counts.plan.rows(), of.counts.plan.cols());
+        let (rows, cols) = ((of.counts.rows, rows), (of.counts.cols, cols));
+        let stride = of.mma_n.unwrap_or(of.lanes);
+        let at = || at.clone();
+        [
+            Self {
+                factor: &tiled.a,
+                at: at(),
+                count: rows,
+                source: of_a,
+                lines: 2,
+                stride: of.lanes,
+            },
+            Self { factor: &tiled.b, at: at(), count: cols, source: of_b, lines: 1, stride },
+        ]
     }
 
     /// Loads the words of all instructions along the operand's free axis.
@@ -179,7 +207,7 @@ impl<'t> WordReader<'t> {
         };
         match held {
             LaneTerms::Tile { free, term } => {
-                let free = *free + (nth.clone() * self.lines + line) * of.lanes;
+                let free = *free + (nth.clone() * self.lines + line) * self.stride;
                 let term = *term + half * (terms / 2) + which * APART;
                 self.factor.shared.at(slot, [free, term]).load()
             }
@@ -193,23 +221,6 @@ impl<'t> WordReader<'t> {
                     _ => vec![half * 2 + matrix],
                 };
                 Access::new(*raw, index).load()
-            }
-        }
-    }
-}
-
-impl WordSource {
-    fn declare(
-        b: &mut KernelBuilder,
-        factor: &StagedFactor,
-        from: FragmentSource,
-        at: &Expr,
-    ) -> Self {
-        match from {
-            FragmentSource::Ldmatrix(told) => Self::Ldmatrix(told),
-            FragmentSource::Tile(LaneLine { free, term }) => {
-                let term = b.let_(&name_of(&factor.plan, "k"), at.clone() + term);
-                Self::Tile { free, term }
             }
         }
     }

@@ -4,7 +4,6 @@ use super::accumulator_tile::AccumulatorTile;
 use super::elements::Elements;
 use super::loops::each;
 use crate::ir::{Access, BufferId, Const, Elem, Expr, Intrinsic, KernelBuilder, Var};
-use crate::lower::sgemm::shared::unrepresentable::magnitude;
 use crate::target::{FloatLayout, Format};
 
 pub(crate) struct Accumulators {
@@ -156,16 +155,17 @@ impl Accumulators {
         }
     }
 
-    /// Emits the check that all accumulators of this thread are finite. Returns bits that are 0 if
-    /// they are, otherwise those of a NaN.
+    /// Emits the check that all accumulators of this thread are finite. Returns 0 if they are,
+    /// otherwise 1.
     pub fn not_finite(&self, b: &mut KernelBuilder, elements: [&Elements; 2]) -> Expr {
-        // A product with zero is NaN for infinities and NaN, and so is every sum with it.
-        let zero = b.mut_("zero", Expr::F32(0.0));
+        // The bits of magnitudes are ordered like the magnitudes, and NaN is greatest.
+        let greatest = b.mut_("max_bits", Expr::U32(0));
         each(b, elements, |b, m, n| {
-            let fma = vec![self.value(m, n), 0.0.into(), zero.into()];
-            b.assign(zero, Expr::Call(Intrinsic::Fma, fma));
+            let bits = Expr::Call(Intrinsic::Abs, vec![self.value(m, n)]).bitcast(Elem::U32);
+            b.assign(greatest, Expr::from(greatest).max(bits));
         });
-        Expr::from(zero).bitcast(Elem::U32)
+        let infinity = Expr::U32(FloatLayout::BINARY32.infinity());
+        Expr::from(greatest).lt(infinity).select(Expr::U32(0), Expr::U32(1))
     }
 
     /// Emits `acc[p][m][n] = fma(a, b, acc[p][m][n])`.
@@ -274,7 +274,7 @@ fn layout_text(share: AccumulatorShare, [tall, wide]: [bool; 2]) -> String {
 
 /// Returns true for an `f32` that is neither infinite nor NaN.
 pub(crate) fn is_finite(value: Expr) -> Expr {
-    magnitude(value).lt(Expr::U32(FloatLayout::BINARY32.infinity()))
+    Expr::Call(Intrinsic::Abs, vec![value]).lt(Expr::F32(f32::INFINITY))
 }
 
 /// Declares the constant for the number of partial accumulators.

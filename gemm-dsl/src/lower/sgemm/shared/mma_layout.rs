@@ -81,6 +81,8 @@ impl MmaCounts {
         let row = b.let_("thread_row", warp_row + own_row);
         let col = b.let_("thread_col", warp_col + own_col);
         let loads = [self.plan.loads_a(), self.plan.loads_b()];
+        let mma_n = (!loads[1])
+            .then(|| b.constant("MMA_N", Expr::I32(Mma::COLS as i32), "N of an mma instruction"));
         let own = match loads {
             [true, true] => [None, None],
             [loads_a, loads_b] => {
@@ -141,7 +143,7 @@ impl MmaCounts {
             (None, None) => unreachable!("a lane reads what ldmatrix does not"),
         };
         let from = [from(own_a, of_a), from(own_b, of_b)];
-        (rows, cols, WarpMma { counts: self, lanes: lanes_m, from })
+        (rows, cols, WarpMma { counts: self, lanes: lanes_m, mma_n, from })
     }
 }
 
@@ -149,8 +151,10 @@ impl MmaCounts {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WarpMma {
     pub counts: MmaCounts,
-    /// Distance from one row of A, or column of B, of a lane to its next.
+    /// Distance from one row of A of a lane to its next.
     pub lanes: Const,
+    /// Distance from one column of B of a lane to its next, if it loads B from the shared tile.
+    pub mma_n: Option<Const>,
     /// Source of a lane's fragments of A, and of those of B.
     pub from: [FragmentSource; 2],
 }

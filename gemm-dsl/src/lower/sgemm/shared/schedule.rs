@@ -98,7 +98,7 @@ pub(crate) fn ranges(plan: &SgemmPlan, terms: Expr, most: Expr) -> Expr {
 /// Number of K tiles or rounds of `depth` elements: at least one, even for K = 0.
 pub(crate) fn depths(terms: Expr, depth: u32) -> Expr {
     let depths = terms.div_ceil(u64::from(depth));
-    depths.clone().gt(1u64).select(depths, 1u64)
+    depths.max(1u64)
 }
 
 /// Declares a variable for the number of K tiles or rounds.
@@ -116,9 +116,9 @@ pub(crate) fn depths_of_k(
 /// that fills all SMs once, limited by [`most_sharing`].
 pub(crate) fn auto_ranges(plan: &SgemmPlan, tiles: Expr, terms: &Expr, sms: Expr) -> Expr {
     let blocks = sms * u64::from(plan.blocks_per_sm());
-    let tiles = tiles.clone().gt(1u64).select(tiles, 1u64);
+    let tiles = tiles.max(1u64);
     let fill = blocks / tiles;
-    let fill = fill.clone().gt(1u64).select(fill, 1u64);
+    let fill = fill.max(1u64);
     fill.min(most_sharing(terms))
 }
 

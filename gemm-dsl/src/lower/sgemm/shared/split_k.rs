@@ -43,7 +43,7 @@ fn extents(plan: &SgemmPlan, of: SplitSizes) -> Option<[Expr; 2]> {
             Some([of.tiles.clone() * of.ranges, of.tiles].map(|n| several.clone().select(n, 0u64)))
         }
         Sharing::Stream => {
-            let some = of.blocks.clone().gt(1u64).select(of.blocks.clone(), 1u64);
+            let some = of.blocks.clone().max(1u64);
             // A tile with a single step is not shared either.
             let even = (of.tiles % some).equals(0u64).or(of.terms.le(u64::from(plan.depth())));
             let parts = even.select(0u64, of.blocks * u64::from(stream_k::PARTS_OF_BLOCK));

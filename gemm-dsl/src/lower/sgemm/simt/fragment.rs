@@ -236,6 +236,7 @@ impl FragmentAxis {
         if self.number == 1 {
             return body(b, 0.into());
         }
+        b.comment("Every second line backwards: consecutive multiply-adds then share a register.");
         let name = if self.name == "m" { "i" } else { "j" };
         b.unrolled(name, self.count, |b, i| {
             let even = (outer.clone() % 2).equals(0);
