@@ -1,6 +1,7 @@
 //! Programs of GEMMs: their arrays, extents and launches.
 
 mod converted;
+mod steps;
 pub(crate) mod wgmma;
 
 use super::kernel::kernel;

@@ -2,7 +2,7 @@
 //! the splits. For K = 0 nothing is split, and an `f32` kernel runs instead.
 
 use super::Bindings;
-use super::wgmma::{launch, makers, without_terms};
+use super::steps::{launch, makers, without_terms};
 use crate::ir::program::{Program, Step};
 use crate::ir::{Extent, IrError};
 use crate::lower::sgemm::kernel::kernel;

@@ -2,24 +2,16 @@
 //! splits. For FP32 emulation, an `f32` fallback follows, which computes C if the splits cannot
 //! represent all values. For K = 0 nothing is split, and only the fallback runs.
 
+use super::steps::{fallback, launch, makers, tile, without_terms};
 use super::{Bindings, accepts_splits};
-use crate::ir::contract::{Contract, Parameter};
 use crate::ir::program::{KernelId, Program, Slot, Step, TempFill};
-use crate::ir::{
-    Elem, Expr, Extent, IrError, KernelBuilder, Operand, Requirement, Source, VerifiedKernel,
-    VerifiedProgram,
-};
-use crate::lower::sgemm::kernel::{head, kernel};
-use crate::lower::sgemm::shared::frame::Frame;
-use crate::lower::sgemm::shared::problem::{GemmProblem, TakenMatrices};
-use crate::lower::sgemm::shared::schedule::Origin;
+use crate::ir::{Elem, Expr, Extent, IrError, Operand, VerifiedKernel, VerifiedProgram};
+use crate::lower::sgemm::kernel::kernel;
 use crate::lower::sgemm::shared::splits;
 use crate::lower::sgemm::shared::unrepresentable::{self, Fallback};
 use crate::lower::sgemm::shared::workspace;
-use crate::lower::sgemm::simt::staged::product;
-use crate::lower::sgemm::splitting;
 use crate::lower::sgemm::splitting::row_scale::{self, RowMax};
-use crate::plan::{KernelKind, SgemmPlan, SplitsPlan, WgmmaPlan};
+use crate::plan::{SgemmPlan, WgmmaPlan};
 use crate::spec::Factor;
 
 /// Rule that a plan violates if it does not accept splits from the caller.
@@ -121,17 +113,6 @@ pub fn splits_of_b(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
     VerifiedProgram::new(program)
 }
 
-/// Builds the kernels that split the operands, in launch order.
-pub(super) fn makers(
-    program: &mut Program,
-    plan: &SgemmPlan,
-    of: &SplitsPlan,
-) -> Result<Vec<KernelId>, IrError> {
-    let row_max = of.arith().is_scaled().then(|| row_scale::kernel(plan)).transpose()?;
-    let kernels = row_max.into_iter().chain([splitting::kernel(plan, of)?]);
-    Ok(kernels.map(|kernel| program.kernel(kernel)).collect())
-}
-
 /// Binds an empty matrix and empty splits for A or B.
 fn without_lines(
     program: &mut Program,
@@ -161,26 +142,6 @@ fn without_lines(
     slots
 }
 
-/// Builds a launch of the first kernel whose contract is met, with the bindings that these kernels
-/// need.
-pub(super) fn launch(
-    program: &Program,
-    choose: Vec<KernelId>,
-    bind: &[(Operand, Slot)],
-    extents: &[(Extent, Expr)],
-) -> Step {
-    let contracts = || choose.iter().map(|id| program.kernels[id.0].contract());
-    let takes = |of: &Extent| {
-        contracts().flat_map(|contract| &contract.params).any(
-            |param| matches!(param, Parameter::Scalar { source: Source::Extent(e), .. } if e == of),
-        )
-    };
-    let bound = |of| contracts().flat_map(Contract::arrays).any(|array| array.operand == of);
-    let bind = bind.iter().filter(|(of, _)| bound(*of)).copied().collect();
-    let extents = extents.iter().filter(|(of, _)| takes(of)).cloned().collect();
-    Step::launch(choose, bind, extents)
-}
-
 /// Builds the `f32` kernel, which accepts any shape and any address.
 fn in_f32(plan: &SgemmPlan, t: &WgmmaPlan, given: [bool; 2]) -> Result<VerifiedKernel, IrError> {
     if !t.arith().is_emulation() {
@@ -203,47 +164,4 @@ fn in_f32(plan: &SgemmPlan, t: &WgmmaPlan, given: [bool; 2]) -> Result<VerifiedK
             tile(b, frame, origin);
         });
     })
-}
-
-/// Builds the `f32` kernel for K = 0, for which nothing is split.
-pub(super) fn without_terms(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
-    fallback(plan, |b, frame, _| {
-        b.title("Fallback for K = 0, without tensor cores.");
-        let origin = frame.own_origin(b);
-        tile(b, frame, origin);
-    })
-}
-
-/// Builds an `f32` kernel for the shapes of the plan's kernel.
-fn fallback(
-    plan: &SgemmPlan,
-    body: impl FnOnce(&mut KernelBuilder, &Frame<'_>, GemmProblem),
-) -> Result<VerifiedKernel, IrError> {
-    let name = format!("{}_f32", plan.kernel_name());
-    let own = plan.in_f32().map_err(|faults| IrError {
-        kernel: name.clone(),
-        rule: format!("the spec of the fallback has no plan: {faults}"),
-    })?;
-    let mut b = KernelBuilder::new(name.clone());
-    head(&mut b, &own);
-    let problem = GemmProblem::declare(&mut b, &own, TakenMatrices::All);
-    if !plan.guarded() {
-        // Whether M and N are accepted must not depend on K.
-        let (rows, cols) = plan.cluster_tile();
-        for (scalar, of) in [(problem.m, rows), (problem.n, cols)] {
-            b.require(Requirement::Multiple { scalar, of: of.into() });
-        }
-    }
-    let KernelKind::Tiled(shape) = own.kind() else {
-        return Err(IrError { kernel: name, rule: "the spec of the fallback has a tile".into() });
-    };
-    let frame = Frame::declare(&mut b, &own, shape, problem, None);
-    body(&mut b, &frame, problem);
-    b.finish()
-}
-
-/// Emits the computation of the tile at `origin`.
-fn tile(b: &mut KernelBuilder, frame: &Frame<'_>, origin: Origin) {
-    let (tiled, parts) = frame.tile_at(b, origin);
-    product(b, &tiled, parts, None);
 }
