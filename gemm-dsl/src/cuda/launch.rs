@@ -1,7 +1,7 @@
 //! Sentence on the launch of a kernel: its grid, its block and its dynamic shared memory.
 
 use super::expr::text;
-use super::extremum::extremum;
+use super::extremum::{MAX, extremum};
 use crate::ir::{Arith, BinaryOp, Elem, Expr, Kernel, VerifiedKernel};
 
 /// Maximum length of the number of blocks, in characters. A longer one is not printed.
@@ -59,11 +59,21 @@ fn count(k: &Kernel, e: &Expr) -> Option<String> {
             format!("ceil({} / {})", simple(rounded_up(e)?)?, simple(by)?)
         }
         Expr::Select(cond, yes, no) => {
-            let name = extremum(cond, yes, no)?;
+            let name = match extremum(cond, yes, no) {
+                Some(name) => name,
+                None if is_at_least_one(cond, yes, no) => MAX,
+                None => return None,
+            };
             format!("{name}({}, {})", count(k, yes)?, count(k, no)?)
         }
         _ => return None,
     })
+}
+
+/// Returns true for the selection of 1 instead of a quotient, rounded up, whose dividend is 0.
+fn is_at_least_one(cond: &Expr, yes: &Expr, no: &Expr) -> bool {
+    let is_some = |dividend: &Expr| *cond == dividend.clone().gt(0u64);
+    *no == Expr::U64(1) && rounded_up(yes).is_some_and(is_some)
 }
 
 /// Returns the dividend of a quotient that is rounded up, as [`Expr::div_ceil`] builds it.

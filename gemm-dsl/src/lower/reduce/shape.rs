@@ -24,7 +24,7 @@ pub(super) fn inner_extent(over: Over) -> Option<Extent> {
 /// Number of rounds that a block needs for `n` elements, at least 1. Up to a limit, this is also
 /// the number of blocks that fold a result.
 pub(super) fn rounds(n: Expr, round: Expr) -> Expr {
-    n.div_ceil(round).max(1u64)
+    n.clone().gt(0u64).select(n.div_ceil(round), 1u64)
 }
 
 pub(super) struct ReduceShape<'s> {

@@ -131,9 +131,9 @@ pub(crate) fn recompute(
         format.name(),
     ));
     b.comment(
-        "that are not finite: their accumulators are recomputed in f32. x * 0 is NaN for inf",
+        "that are not finite: their accumulators are recomputed in f32. Bits of magnitudes are",
     );
-    b.comment("and NaN, else 0, so one chain tests all.");
+    b.comment("ordered like the magnitudes, so the greatest tells if all are finite.");
     let not_finite = acc.not_finite(b, [&tiled.rows, &tiled.cols]);
     let of_warp = |bits: Expr| Expr::Call(Intrinsic::OrOfLanes, vec![bits]);
     let seen = match (seen, &mma.unrepresentable) {

@@ -165,7 +165,8 @@ impl Accumulators {
             b.assign(greatest, Expr::from(greatest).max(bits));
         });
         let infinity = Expr::U32(FloatLayout::BINARY32.infinity());
-        Expr::from(greatest).lt(infinity).select(Expr::U32(0), Expr::U32(1))
+        let differs = Expr::from(greatest).lt(infinity).select(Expr::U32(0), Expr::U32(1));
+        b.let_("not_finite", differs).into()
     }
 
     /// Emits `acc[p][m][n] = fma(a, b, acc[p][m][n])`.

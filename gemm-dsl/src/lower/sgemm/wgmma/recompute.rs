@@ -23,7 +23,7 @@ pub(super) fn recompute(
 ) {
     b.comment(
         "Recompute overflowed sums in f32: partial sums can overflow although the result does not. \
-         x * 0 is NaN for inf and NaN, else 0, so one chain tests all.",
+         Bits of magnitudes are ordered like the magnitudes, so the greatest tells if all are finite.",
     );
     let not_finite = acc.not_finite(b, block.elements());
     b.if_(not_finite.any_bit(), |b| {
