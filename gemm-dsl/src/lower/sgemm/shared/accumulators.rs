@@ -159,12 +159,12 @@ impl Accumulators {
     /// otherwise 1.
     pub fn not_finite(&self, b: &mut KernelBuilder, elements: [&Elements; 2]) -> Expr {
         // The bits of magnitudes are ordered like the magnitudes, and NaN is greatest.
-        let greatest = b.mut_("max_bits", Expr::U32(0));
+        let greatest = b.mut_("max_bits", 0);
         each(b, elements, |b, m, n| {
-            let bits = Expr::Call(Intrinsic::Abs, vec![self.value(m, n)]).bitcast(Elem::U32);
+            let bits = Expr::Call(Intrinsic::Abs, vec![self.value(m, n)]).bitcast(Elem::I32);
             b.assign(greatest, Expr::from(greatest).max(bits));
         });
-        let infinity = Expr::U32(FloatLayout::BINARY32.infinity());
+        let infinity = Expr::I32(FloatLayout::BINARY32.infinity() as i32);
         let differs = Expr::from(greatest).lt(infinity).select(Expr::U32(0), Expr::U32(1));
         b.let_("not_finite", differs).into()
     }
