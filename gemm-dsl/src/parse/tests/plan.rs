@@ -236,7 +236,8 @@ pub(super) const SPECS: &[Faulty] = &[
         &[(
             "32x32x6",
             "`float4` moves 4 elements of a row of A at once, and a row has K = 6 elements in \
-             `tile: 32x32x6`: 6 mod 4 = 2; use a multiple of 4 as K, such as 8, or leave `float4` out",
+             `tile: 32x32x6`: 6 mod 4 = 2; use a multiple of 4 as K, such as 8, or leave `float4` \
+             out",
         )],
     ),
     (
@@ -244,8 +245,8 @@ pub(super) const SPECS: &[Faulty] = &[
         &[(
             "32x30x8",
             "`float4` moves 4 elements of a row of B at once, and a row has N = 30 elements in \
-             `tile: 32x30x8`: 30 mod 4 = 2; use a multiple of 4 as N, such as 32, or leave `float4` \
-             out",
+             `tile: 32x30x8`: 30 mod 4 = 2; use a multiple of 4 as N, such as 32, or leave \
+             `float4` out",
         )],
     ),
     (
@@ -269,8 +270,8 @@ pub(super) const SPECS: &[Faulty] = &[
         "tile: 32x32x8, stages: 2, spread: 9",
         &[(
             "9",
-            "`spread: 9` does not fit in the 8 steps along K of a tile, the last of which waits for \
-             the next tile; use 7 or less",
+            "`spread: 9` does not fit in the 8 steps along K of a tile, the last of which waits \
+             for the next tile; use 7 or less",
         )],
     ),
     (

@@ -181,7 +181,8 @@ impl Team<'_> {
         b.barrier();
         let [_, fold_in] = self.fold.verbs();
         b.comment(format!(
-            "Tree: per column, in each step, threads below s {fold_in} the values s above their own."
+            "Tree: per column, in each step, threads below s {fold_in} the values s above their \
+             own."
         ));
         b.loop_("s", For::above(columns.rows / 2, 0).change(halve()), |b, s| {
             b.if_(ty.clone().lt(s), |b| {

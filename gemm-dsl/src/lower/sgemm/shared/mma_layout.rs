@@ -59,8 +59,8 @@ impl MmaCounts {
         let lanes_m = b.constant("LANES_M", wm / tm, "lanes along M in a warp tile");
         let lanes_n = b.constant("LANES_N", wn / tn, "lanes along N in a warp tile");
         b.comment(
-            "A warp computes a WM x WN tile of the block tile with mma instructions. Of the tile of \
-             an instruction, a lane",
+            "A warp computes a WM x WN tile of the block tile with mma instructions. Of the tile \
+             of an instruction, a lane",
         );
         b.comment(match self.plan.exchanges() {
             false => "holds every eighth row, and two adjacent columns out of eight.",

@@ -23,7 +23,8 @@ pub(super) fn recompute(
 ) {
     b.comment(
         "Recompute overflowed sums in f32: partial sums can overflow although the result does not. \
-         Bits of magnitudes are ordered like the magnitudes, so the greatest tells if all are finite.",
+         Bits of magnitudes are ordered like the magnitudes, so the greatest tells if all are \
+         finite.",
     );
     let not_finite = acc.not_finite(b, block.elements());
     b.if_(not_finite.any_bit(), |b| {

@@ -33,7 +33,9 @@ proptest! {
     }
 
     #[test]
-    fn distributions_return_valid_shards_or_an_error(distribution in anything(), ranks in 0..20_usize) {
+    fn distributions_return_valid_shards_or_an_error(
+        distribution in anything(), ranks in 0..20_usize,
+    ) {
         if let Ok(shards) = distribution.shards(ranks) {
             prop_assert_eq!(shards.len(), ranks);
             prop_assert!(shards.iter().all(|shard| distribution.all().contains(shard)));

@@ -47,8 +47,8 @@ pub(crate) fn swizzle_of_row(k: u32) -> SpecError {
     SpecError::at_value(
         &["tile", "swizzle"],
         format!(
-            "`swizzle` permutes a row's four-element vectors; K / 4 must be a power of two, at least \
-             2, but K = {k}; use K = {next}"
+            "`swizzle` permutes a row's four-element vectors; K / 4 must be a power of two, at \
+             least 2, but K = {k}; use K = {next}"
         ),
     )
 }
@@ -90,7 +90,8 @@ pub(crate) fn warp_does_not_divide(tile: Tile, warp: Rect) -> SpecError {
     SpecError::at_value(
         &["warp", "tile"],
         format!(
-            "`warp: {warp}` does not divide `tile: {tile}`: {}; use divisors of {} and {} for `warp`",
+            "`warp: {warp}` does not divide `tile: {tile}`: {}; use divisors of {} and {} for \
+             `warp`",
             remainders([("rows", tile.m, warp.m), ("columns", tile.n, warp.n)]),
             tile.m,
             tile.n,
@@ -177,8 +178,8 @@ pub(crate) fn slices_of_tile(slices: u32, k: u32) -> SpecError {
     SpecError::at_value(
         &["slices", "tile"],
         format!(
-            "`slices: {slices}` does not divide the {k} steps along K of a tile: {k} mod {slices} = \
-             {}; use a divisor of {k}",
+            "`slices: {slices}` does not divide the {k} steps along K of a tile: {k} mod {slices} \
+             = {}; use a divisor of {k}",
             k % slices.max(1),
         ),
     )
