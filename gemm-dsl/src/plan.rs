@@ -74,11 +74,11 @@ impl Faults {
     /// arithmetic depends on an invalid value.
     fn sound(&self, keys: &[&str]) -> bool {
         debug_assert!(keys.iter().all(|name| is_key(name)), "{keys:?} contains an unknown key");
-        keys.iter().all(|key| self.spares(key))
+        keys.iter().all(|key| self.has_no_fault(key))
     }
 
     /// Returns true if no fault so far concerns the key.
-    fn spares(&self, key: &str) -> bool {
+    fn has_no_fault(&self, key: &str) -> bool {
         !self.0.iter().any(|fault| fault.key() == Some(key))
     }
 
@@ -106,7 +106,7 @@ impl Faults {
         for key in S::KEYS {
             let Some(on) = key.acts_on.as_ref().filter(|_| key.is_idle(spec)) else { continue };
             let mut deciding = on.rests_on.iter().filter_map(|name| S::key(name));
-            if self.spares(key.name) && !deciding.any(|key| key.is_idle(spec)) {
+            if self.has_no_fault(key.name) && !deciding.any(|key| key.is_idle(spec)) {
                 let keys: Vec<&'static str> =
                     std::iter::once(key.name).chain(on.rests_on.iter().copied()).collect();
                 let remedy = on.suggestion.text(key.name, spec);

@@ -45,8 +45,7 @@ fn node0(port: u16) -> Address {
 #[test]
 fn nothing_set_is_no_job() {
     assert_eq!(job(&Environment::new()), Ok(None));
-    // A shell in an allocation, and a batch script, have the same variables as rank 0 of a later
-    // step.
+    // Shells of `salloc` and scripts of `sbatch` have the variables of rank 0, but are no job step.
     let mut slurm =
         Environment::from([("SLURM_JOB_ID", "7".to_owned()), ("SLURM_NTASKS", "4".to_owned())]);
     assert_eq!(job(&slurm), Ok(None));
@@ -66,10 +65,10 @@ fn nothing_set_is_no_job() {
 }
 
 #[test]
-fn every_launcher_says_which_rank_it_is() {
+fn every_launcher_sets_the_rank() {
     for launcher in 0..LAUNCHERS.len() {
         for (rank, ranks) in [(0, 2), (3, 4), (511, 512)] {
-            let job = job(&whole(launcher, rank, ranks)).expect("it is well").expect("a job");
+            let job = job(&whole(launcher, rank, ranks)).expect("a valid environment").expect("a job");
             assert_eq!((job.rank, job.ranks, job.local_rank), (rank, ranks, Some(rank % 2)));
             assert_eq!(job.address, node0(29501), "torchrun has the port itself");
         }
@@ -98,9 +97,9 @@ fn the_innermost_launcher_counts() {
 }
 
 #[test]
-fn one_rank_needs_no_place_and_a_local_rank_may_be_missing() {
+fn one_rank_needs_no_rendezvous_and_a_local_rank_may_be_missing() {
     let one = Environment::from([("RANK", "0".to_owned()), ("WORLD_SIZE", "1".to_owned())]);
-    let one = job(&one).expect("it is well").expect("a job");
+    let one = job(&one).expect("a valid environment").expect("a job");
     assert_eq!((one.rank, one.ranks, one.local_rank), (0, 1, None));
 }
 
@@ -135,7 +134,7 @@ fn incomplete_and_invalid_variables_are_named() {
         }
         assert_eq!(wrong(&with(rank, "2")).0, rank, "no rank 2 of 2");
         assert_eq!(wrong(&with(size, "0")).0, size);
-        assert_eq!(wrong(&with(size, "4000000000")).0, size, "nobody has so many");
+        assert_eq!(wrong(&with(size, "4000000000")).0, size, "too many ranks");
         for port in ["0", "65535", "65536"] {
             assert_eq!(wrong(&with("MASTER_PORT", port)).0, "MASTER_PORT");
         }
@@ -150,7 +149,7 @@ fn incomplete_and_invalid_variables_are_named() {
 }
 
 #[test]
-fn the_place_that_is_named_counts() {
+fn an_explicit_rendezvous_wins() {
     let at = |place: &str| {
         let mut environment = whole(0, 1, 2);
         environment.insert("GEMM_RENDEZVOUS", place.to_owned());
@@ -161,7 +160,7 @@ fn the_place_that_is_named_counts() {
         ("10.0.0.7:65535", "10.0.0.7", 65535),
         ("[fe80::1]:29400", "fe80::1", 29400),
     ] {
-        let job = job(&at(place)).expect("it is well").expect("a job");
+        let job = job(&at(place)).expect("a valid environment").expect("a job");
         assert_eq!(job.address, Address { host: host.to_owned(), port });
         assert_eq!(job.address.to_string(), place, "as it was written");
     }
@@ -182,11 +181,11 @@ fn the_place_that_is_named_counts() {
 }
 
 #[test]
-fn jobs_are_told_apart_by_what_is_said_of_them() {
+fn the_token_identifies_the_job() {
     let token = |more: &[(&'static str, &str)], launcher| {
         let mut environment = whole(launcher, 0, 2);
         environment.extend(more.iter().map(|(name, value)| (*name, (*value).to_owned())));
-        job(&environment).expect("it is well").expect("a job").token
+        job(&environment).expect("a valid environment").expect("a job").token
     };
     assert_eq!(token(&[], 0), "");
     assert_eq!(
