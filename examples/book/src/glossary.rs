@@ -54,10 +54,10 @@ pub const TERMS: [Term; 73] = [
     term(
         "bits",
         "__float_as_uint",
-        "Reinterprets the bits of a float as an unsigned integer; __uint_as_float and \
-         __int_as_float do the reverse.",
+        "Reinterprets the bits of a float as an unsigned integer, and __float_as_int as a \
+         signed one; __uint_as_float and __int_as_float do the reverse.",
     )
-    .with_code(&["__float_as_uint", "__uint_as_float", "__int_as_float"]),
+    .with_code(&["__float_as_uint", "__float_as_int", "__uint_as_float", "__int_as_float"]),
     term(
         "global-function",
         "__global__",

@@ -359,8 +359,8 @@ fn copy_definition(k: &Kernel, ty: &str, bytes: u32, guarded: Option<bool>) -> S
 fn load_matrix_definition(count: u8, transposed: bool, [word, row]: [Elem; 2]) -> String {
     let name = load_matrix(count, transposed);
     let matrices = match count {
-        1 => "an 8x8 matrix".to_owned(),
-        _ => format!("{count} matrices of 8x8"),
+        1 => "a matrix of 8".to_owned(),
+        _ => format!("{count} matrices of 8"),
     };
     let (how, trans) = if transposed { (", transposed", ".trans") } else { ("", "") };
     let from = 8 * count - 1;
@@ -375,7 +375,7 @@ fn load_matrix_definition(count: u8, transposed: bool, [word, row]: [Elem; 2]) -
     let head = head(&name, &format!("{word}* to, const {row}* row"));
     format!(
         "\
-// Loads {matrices} halves{how}. Lanes 0 to {from} pass the addresses of 16-byte rows;
+// Loads {matrices} rows of 16 bytes{how}. Lanes 0 to {from} pass the addresses of the rows;
 // each lane receives {gets} of each matrix.
 {head}
 {{

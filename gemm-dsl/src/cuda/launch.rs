@@ -7,6 +7,9 @@ use crate::ir::{Arith, BinaryOp, Elem, Expr, Kernel, VerifiedKernel};
 /// Maximum length of the number of blocks, in characters. A longer one is not printed.
 const LONGEST: usize = 60;
 
+/// Dynamic shared memory that a launch may use without a request, in bytes.
+const UNREQUESTED: u64 = 48 * 1024;
+
 /// Returns the sentence; `None` if the number of blocks has no short form.
 pub(super) fn sentence(k: &VerifiedKernel) -> Option<String> {
     let geometry = &k.geometry;
@@ -30,7 +33,10 @@ pub(super) fn sentence(k: &VerifiedKernel) -> Option<String> {
     };
     let shared = match k.contract().dynamic_shared_bytes() {
         0 => String::new(),
-        bytes => format!(", with {bytes} bytes of dynamic shared memory"),
+        bytes @ ..=UNREQUESTED => format!(", with {bytes} bytes of dynamic shared memory"),
+        bytes => format!(
+            ", with {bytes} bytes of dynamic shared memory, which cudaFuncSetAttribute must allow"
+        ),
     };
     let resident = match geometry.blocks_per_sm {
         None => String::new(),

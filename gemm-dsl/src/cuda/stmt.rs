@@ -30,10 +30,13 @@ pub(super) fn block(out: &mut Printer<'_>, stmts: &[Stmt]) {
             rest = others;
             continue;
         }
-        if rest.len() < stmts.len() {
+        let (comments, behind) = rest.split_at(count);
+        // Functions stand before the comment on the statement that needs them.
+        let inside = rest.len() < stmts.len();
+        let defined = behind.first().is_some_and(|next| section::functions(out, next, inside));
+        if inside && !defined {
             out.line("");
         }
-        let (comments, behind) = rest.split_at(count);
         let lines = comments.iter().filter_map(|stmt| match stmt {
             Stmt::Comment(line) => Some(line.as_str()),
             _ => None,

@@ -153,15 +153,15 @@ spec! {
         /// Number of threads of a block: a power of two from 32 to 1024.
         block(u32): u32 = 256, "";
         /// Number of threads that fold one result together. For rows and segments: a power of two
-        /// up to 32, or the whole block; default 32. For columns: a power of two up to the block;
-        /// default 8. A block then covers `block / group` neighbouring columns, or vectors of
+        /// up to 32, or the whole block; 32 unless it is given. For columns: a power of two up to
+        /// the block; 8 unless it is given. A block then covers `block / group` neighbouring columns, or vectors of
         /// columns under `float4`.
         group(u32): Option<u32> = None::<u32>, "group{}", least 1 "a result needs at least one \
                                                                    thread", on MANY;
         /// Order in which a block combines its values in shared memory.
         tree(Tree): Tree = Tree::Sequential, "{}", on SHARED_TREE;
         /// Number of elements, or vectors under `float4`, that a thread folds per round of loads.
-        /// Neighbouring elements go to neighbouring threads of a result. More items keep more loads
+        /// Consecutive elements go to consecutive threads of the group. More items keep more loads
         /// in flight and cost registers.
         items(u32): u32 = 1, "items{}", least 1 "a thread folds at least one item";
         /// Combines the values of the last 32 active threads by unrolled code without block

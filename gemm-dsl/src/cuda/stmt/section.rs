@@ -124,9 +124,9 @@ fn definition(kernel: &VerifiedKernel, section: &Section, name: &str) -> String 
     section.name.clone() + &out.text
 }
 
-/// Prints the functions that are defined before a statement.
-pub(super) fn functions(out: &mut Printer<'_>, before: &Stmt, inside: bool) {
-    let Some(functions) = out.sections.before.remove(&ptr::from_ref(before)) else { return };
+/// Prints the functions that are defined before a statement. Returns true if there are any.
+pub(super) fn functions(out: &mut Printer<'_>, before: &Stmt, inside: bool) -> bool {
+    let Some(functions) = out.sections.before.remove(&ptr::from_ref(before)) else { return false };
     for (n, sections) in functions.iter().enumerate() {
         if inside || n > 0 {
             out.line("");
@@ -149,6 +149,7 @@ pub(super) fn functions(out: &mut Printer<'_>, before: &Stmt, inside: bool) {
     if !functions.is_empty() {
         out.line("");
     }
+    !functions.is_empty()
 }
 
 fn define(out: &mut Printer<'_>, section: &Section, name: &str) {

@@ -81,7 +81,13 @@ fn statements_stand_where_the_listing_says() {
                     assert!(head, "{}: {here}", kernel.name);
                 }
                 _ => {
-                    let expected = joined([statement(&kernel, stmt).as_str()]);
+                    let text = statement(&kernel, stmt);
+                    // A pointer may be declared with its first value, and its comment above it.
+                    let text = match stmt {
+                        Stmt::Registers { .. } => text.split(';').next().unwrap_or_default(),
+                        _ => &text,
+                    };
+                    let expected = joined([text]);
                     assert!(here.contains(&expected), "{}: {expected} in {here}", kernel.name);
                 }
             }

@@ -76,7 +76,9 @@ pub(super) fn program(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
 fn kernel(plan: &ReducePlan, wide: bool) -> Result<VerifiedKernel, IrError> {
     let mut b = KernelBuilder::new(plan.kernel_name());
     let noun = super::noun(plan);
-    b.title(format!("{noun} of n floats: each block reduces its part of `in` to one value."));
+    b.title(format!(
+        "{noun} of n floats, in several launches: block b reduces its part of `in` to out[b]."
+    ));
     b.title(format!("Generated from reduce_kernel!({})", plan.spec()));
     if plan.vector() == 4 {
         b.variant(if wide { Variant::Vector } else { Variant::Scalar });

@@ -317,12 +317,10 @@ impl<'p> WgmmaFrame<'p> {
              them;",
         );
         let has = match self.t.has_vectors() {
-            false => {
-                "a lane holds every eighth row of these, and two adjacent columns out of eight."
-            }
+            false => "a lane holds every eighth of these rows, and two of every eight columns.",
             true => {
-                "after the exchange below, a lane holds one row of these, and four adjacent \
-                 columns out of eight."
+                "after the exchange below, a lane holds one of these rows, and four of every eight \
+                 columns."
             }
         };
         b.comment(has);

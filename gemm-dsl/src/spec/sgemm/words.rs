@@ -116,10 +116,11 @@ words! {
     /// Place where `mma.sync` GEMMs convert A and B to the format of `arith`, or split them.
     Convert {
         /// In registers: each warp converts its own fragments, and several warps convert the same
-        /// values.
+        /// values. For small GEMMs: it needs one launch and no scratch memory.
         Fragment = "fragment",
         /// In global memory: a launch before the GEMM converts all of A and B once. The GEMM copies
-        /// fewer bytes, and reads its tiles with `ldmatrix`.
+        /// fewer bytes, and reads its tiles with `ldmatrix`. For large GEMMs: it costs a second launch,
+        /// and scratch memory for the converted A and B.
         Matrix = "matrix",
     }
 }

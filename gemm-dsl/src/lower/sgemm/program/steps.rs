@@ -49,7 +49,7 @@ pub(super) fn launch(
 /// Builds the `f32` kernel for K = 0, for which nothing is split.
 pub(super) fn without_terms(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
     fallback(plan, |b, frame, _| {
-        b.title("Fallback for K = 0, without tensor cores.");
+        b.title("Fallback for K = 0 and for empty matrices, without tensor cores.");
         let origin = frame.own_origin(b);
         tile(b, frame, origin);
     })

@@ -102,8 +102,8 @@ pub(crate) fn copies_comment(b: &mut KernelBuilder, operands: [&OperandPlan; 2])
             Edge::Exact | Edge::Last | Edge::LastVector => extent.to_owned(),
         };
         b.comment(format!(
-            "Instead of a {line} of {letter} past the edge, the one at the offset in the tile \
-             modulo {modulus} is copied: adjacent threads still copy adjacent elements."
+            "A {line} of {letter} past the edge is replaced by the one at its offset in the tile, \
+             modulo {modulus}: copies of distinct elements are faster than copies of one."
         ));
     }
     b.comment("Outputs computed from these are not stored.");

@@ -63,10 +63,8 @@ impl MmaCounts {
              of an instruction, a lane",
         );
         b.comment(match self.plan.exchanges() {
-            false => "holds every eighth row, and two adjacent columns out of eight.",
-            true => {
-                "holds one row, and after the exchange below four adjacent columns out of eight."
-            }
+            false => "holds every eighth row, and two of every eight columns.",
+            true => "holds one row, and after the exchange below four of every eight columns.",
         });
         let warp = b.let_("warp", epilogue_thread / WARP as i32);
         let lane = b.let_("lane", epilogue_thread % WARP as i32);

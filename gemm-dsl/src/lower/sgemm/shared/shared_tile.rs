@@ -64,7 +64,7 @@ pub(crate) fn shared_tiles(
     let pads = [t.a(), t.b()].map(|plan| match plan.pad() {
         0 => Expr::I32(0),
         pad => {
-            let meaning = format!("padding per row of {}s, in elements", plan.letter());
+            let meaning = format!("padding per row of {}s, against bank conflicts", plan.letter());
             b.constant(&format!("PAD_{}", plan.letter()), pad as i32, meaning).into()
         }
     });
@@ -85,7 +85,7 @@ pub(crate) fn shared_tiles(
         // memory.
         let lies = match (plan.shared() == plan.contiguous(), plan.swizzle()) {
             (true, None) => "",
-            (true, Some(_)) => ", XOR-swizzled",
+            (true, Some(_)) => ", XOR-swizzled against bank conflicts",
             (false, _) => ", transposed: one row per k",
         };
         let dims = outer.into_iter().chain([rows.into(), cols.into()]);

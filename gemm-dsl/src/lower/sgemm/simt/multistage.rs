@@ -184,8 +184,9 @@ impl MultistagePipeline<'_> {
             b.unrolled("k", steps, |b, i| {
                 b.if_(Expr::from(i).equals(steps - 1), |b| {
                     b.comment(
-                        "The last k step loads fragments of the next tile: its copy must have \
-                         arrived. After the last tile there is none, so `read_stage` stays.",
+                        "The last k step loads fragments of the next tile, whose copy must have \
+                         arrived. The barrier also ends all reads of the stage that is filled next. \
+                         After the last tile there is none, so `read_stage` stays.",
                     );
                     b.push(Stmt::CopyWait { pending: self.pending.clone() });
                     b.barrier();

@@ -178,6 +178,7 @@ pub(crate) fn back(b: &mut KernelBuilder, row_max: Expr) -> Expr {
 /// intermediate result is subnormal. Otherwise it is multiplied by the smaller factor first, so
 /// only results that overflow become infinite.
 pub(crate) fn scaled_back(b: &mut KernelBuilder, sum: Expr, [of_row, of_col]: [Expr; 2]) -> Expr {
+    b.comment("If the product of the factors over- or underflows, the smaller factor goes first.");
     let both = Expr::from(b.let_("both", of_row.clone() * of_col.clone()));
     let is_normal = both.clone().ge(f32::MIN_POSITIVE).and(both.clone().le(f32::MAX));
     let row_first = of_row.clone().lt(of_col.clone());

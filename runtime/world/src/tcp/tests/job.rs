@@ -68,7 +68,8 @@ fn nothing_set_is_no_job() {
 fn every_launcher_sets_the_rank() {
     for launcher in 0..LAUNCHERS.len() {
         for (rank, ranks) in [(0, 2), (3, 4), (511, 512)] {
-            let job = job(&whole(launcher, rank, ranks)).expect("a valid environment").expect("a job");
+            let job =
+                job(&whole(launcher, rank, ranks)).expect("a valid environment").expect("a job");
             assert_eq!((job.rank, job.ranks, job.local_rank), (rank, ranks, Some(rank % 2)));
             assert_eq!(job.address, node0(29501), "torchrun has the port itself");
         }
