@@ -210,7 +210,7 @@ impl<'a> SgemmCall<'a> {
     /// # Errors
     /// Returns the errors of [`SgemmCall::run`] about the views.
     pub fn spec(&self, device: &Device) -> Result<SgemmSpec> {
-        Ok(self.choice(device)?.line.parse()?)
+        Ok(self.choice(device)?.spec.parse()?)
     }
 
     /// Returns the rule of the device's table that computes this GEMM, with the reason.
@@ -227,7 +227,7 @@ impl<'a> SgemmCall<'a> {
     /// let (x, mut room) = (device.alloc(64 * 64)?, device.alloc(64 * 64)?);
     /// let (a, mut c) = (MatrixRef::new(&x, 64, 64)?, MatrixMut::new(&mut room, 64, 64)?);
     /// let choice = sgemm(&a, &a.t(), &mut c).beta(1.0).choice(&device)?;
-    /// assert!(choice.line.starts_with("layout: nt, tile: 32x32x16"), "{choice:?}");
+    /// assert!(choice.spec.starts_with("layout: nt, tile: 32x32x16"), "{choice:?}");
     /// # Ok::<(), gemm_runtime::Error>(())
     /// ```
     ///

@@ -211,7 +211,7 @@ macro_rules! reduce_kernel {
 ///     len % 4 == 0 => over: rows, float4, items: 4;
 ///     else => over: rows, items: 4
 /// };
-/// assert_eq!(SUMS.choice((8, 4097, 1))?.line, "over: rows, items: 4");
+/// assert_eq!(SUMS.choice((8, 4097, 1))?.spec, "over: rows, items: 4");
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 ///

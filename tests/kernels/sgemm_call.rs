@@ -293,7 +293,7 @@ fn a_call_takes_the_kernel_that_it_says() {
             let mut c = MatrixMut::new(&mut room, rows, cols).expect("room");
             let mut c = if in_columns { c.t() } else { c };
             let spec = sgemm(&a, &b, &mut c).spec(&device).expect("views that fit");
-            let line = sgemm(&a, &b, &mut c).choice(&device).expect("views that fit").line;
+            let line = sgemm(&a, &b, &mut c).choice(&device).expect("views that fit").spec;
             assert_eq!(line, spec.to_string());
             let launched = sgemm(&a, &b, &mut c).run(&device).expect("views that fit");
             let kernel = launched.steps().next().expect("a launch").kernel().to_owned();

@@ -84,7 +84,7 @@ fn tables_run_as_their_types_say() -> Result<(), Error> {
     assert_eq!(device.download(&norms)?, [5.0, 10.0]);
     let rows = [(1, 3), (1, 7), (1, 64), (2, 64), (2, 63)];
     assert_eq!(
-        rows.map(|(outer, len)| NORMS.choice((outer, len, 1)).map(|choice| choice.row).ok()),
+        rows.map(|(outer, len)| NORMS.choice((outer, len, 1)).map(|choice| choice.rule).ok()),
         [0, 1, 2, 1, 2].map(Some)
     );
 
@@ -167,13 +167,13 @@ fn tables_of_products_run_as_their_types_say() -> Result<(), Error> {
     let mut to = MatrixMut::new(&mut c, 1, 3)?;
     LAYER.call(&device).operands((2.0, -1.0, &bias, &residual)).launch(&a, &b, &mut to)?;
     assert_eq!(device.download(&c)?, [4.5, 5.5, 6.5]);
-    assert_eq!(LAYER.choice((1, 3, 2), &device)?.row, 1);
+    assert_eq!(LAYER.choice((1, 3, 2), &device)?.rule, 1);
     Ok(())
 }
 
 fn in_a_generic_function<T: Default + PartialEq>(row: usize) -> Result<bool, Error> {
     let table = sgemm_table! { m < 5 => ; else => block: 8x8 };
-    Ok(table.choice((5, 1, 1), &Device::simulator())?.row == row && T::default() == T::default())
+    Ok(table.choice((5, 1, 1), &Device::simulator())?.rule == row && T::default() == T::default())
 }
 
 /// A table may be in a generic function. Each instance of the function has its own table.
@@ -186,7 +186,7 @@ fn a_table_stands_wherever_an_expression_does() -> Result<(), Error> {
     ];
     let device = Device::simulator();
     let rows = [(0, 4), (1, 4), (0, 5), (1, 5)].map(|(table, m)| {
-        tables[table].clone().choice((m, 1, 1), &device).map(|choice| choice.row).ok()
+        tables[table].clone().choice((m, 1, 1), &device).map(|choice| choice.rule).ok()
     });
     assert_eq!(rows, [0, 0, 1, 0].map(Some));
     Ok(())

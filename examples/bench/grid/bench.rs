@@ -75,7 +75,7 @@ impl<'d> GridBench<'d> {
             None => Ok((self.arena.spec(shape)?, None)),
             Some(table) => {
                 let choice = table.choice(shape.of_table(), self.device)?;
-                Ok((choice.line.parse()?, choice.condition))
+                Ok((choice.spec.parse()?, choice.condition))
             }
         }
     }

@@ -153,7 +153,7 @@ impl Shipped {
     /// Returns the errors of [`SgemmTable::choice`].
     pub(super) fn choice(&self, problem: &SgemmProblem, asked: CallFeatures) -> Result<Choice> {
         let line = self.line(problem, asked)?.to_owned();
-        Ok(Choice { line, ..self.table.chosen(problem)? })
+        Ok(Choice { spec: line, ..self.table.chosen(problem)? })
     }
 
     /// Spec of a rule for these layouts and features. Reduces stages, and then slices, to fit the

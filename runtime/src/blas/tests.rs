@@ -102,7 +102,7 @@ fn every_row_is_reached_and_sound() {
                         assert_eq!(of_call, (lies, padded, scaled, batch), "{line}");
                         spec.plan().unwrap_or_else(|error| panic!("sm_{arch}: {line}: {error}"));
                         let choice = shipped.choice(&problem, asked).expect("in range");
-                        assert_eq!((choice.row, choice.line.as_str()), (row, line));
+                        assert_eq!((choice.rule, choice.spec.as_str()), (row, line));
                         assert_eq!(shipped.line(&problem, asked).expect("kept"), line);
                     }
                 }
@@ -277,11 +277,11 @@ fn product(seed: u64, tables: &'static Tables) {
     let choice = call.choice_by(tables, &device).expect("views that fit");
     let launched = call.run_by(tables, &device).expect("views that fit");
 
-    let spec: SgemmSpec = choice.line.parse().expect("sound");
+    let spec: SgemmSpec = choice.spec.parse().expect("sound");
     let ran = launched.steps().next().expect("something to compute").kernel().to_owned();
     assert!(ran.starts_with(&spec.kernel_name()), "{ran} for {choice:?}");
     let row =
-        &tables.table(CallFeatures { scaled: false, batch: spec.batch }).table.rules()[choice.row];
+        &tables.table(CallFeatures { scaled: false, batch: spec.batch }).table.rules()[choice.rule];
     assert_eq!((row.spec.tile, row.spec.thread), (spec.tile, spec.thread), "{choice:?}");
 
     let found = device.download(&c_memory).expect("ours");
@@ -339,7 +339,7 @@ fn tensor_cores_are_asked_where_that_is_granted() {
     let mut c = device.alloc_matrix(8, 8).expect("room");
     let found = Accuracy::ALL.iter().map(|class| {
         let call = sgemm(&a, &a, &mut c).accuracy(*class);
-        call.choice_by(Tables::for_arch(Some(90), *class), &device).expect("views that fit").row
+        call.choice_by(Tables::for_arch(Some(90), *class), &device).expect("views that fit").rule
     });
     // The rules for FP32 emulation precede all others.
     let rows: Vec<usize> = found.collect();
@@ -393,11 +393,11 @@ fn split_specs_are_warmed_up() {
     let call = sgemm(&a, &weights, &mut c).accuracy(Accuracy::Bound);
     let tables = Tables::for_arch(Some(90), Accuracy::Bound);
     let choice = call.choice_by(tables, &device).expect("views that fit");
-    assert!(choice.line.contains("bf16x6"), "{choice:?}");
+    assert!(choice.spec.contains("bf16x6"), "{choice:?}");
     let (line, made) = call.program(tables, &device).expect("views that fit");
     let made = made.expect("sound");
-    assert_eq!(line, choice.line);
-    let own = device.programs().get::<SgemmSpec>(&choice.line).expect("sound");
+    assert_eq!(line, choice.spec);
+    let own = device.programs().get::<SgemmSpec>(&choice.spec).expect("sound");
     assert!(!std::sync::Arc::ptr_eq(&made, &own), "it takes the splits of B");
     assert_eq!(made.program().inputs.len(), own.program().inputs.len() + 1);
 }

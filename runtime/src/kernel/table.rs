@@ -50,7 +50,7 @@ pub struct Table<S: TableFamily, E = ()> {
 /// assert_eq!(device.download(&c)?, [11.0]);
 ///
 /// let choice = GEMM.choice((100, 64, 32), &device)?;
-/// assert_eq!((choice.row, choice.line.as_str()), (2, "tile: 16x16x8, thread: 2x2"));
+/// assert_eq!((choice.rule, choice.spec.as_str()), (2, "tile: 16x16x8, thread: 2x2"));
 /// assert_eq!(choice.why, "m = 100, n = 64, aligned = true, waves(64x64) = 0.015151515151515152");
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
@@ -61,11 +61,11 @@ pub type SgemmTable<E = ()> = Table<SgemmSpec, E>;
 #[non_exhaustive]
 pub struct Choice {
     /// Index of the rule, from 0 on.
-    pub row: usize,
+    pub rule: usize,
     /// Condition of the rule; `None` for the last one, `else`.
     pub condition: Option<String>,
     /// Spec of the kernel: the spec of the rule, adapted to the layouts of the problem.
-    pub line: String,
+    pub spec: String,
     /// Values of all names in the condition of this rule and in the false conditions of the rules
     /// before it, such as `m = 4, n = 4096`.
     pub why: String,
@@ -186,7 +186,7 @@ impl<S: TableFamily, E> Table<S, E> {
         let why = read.table.why(row, problem)?;
         let why: Vec<String> = why.into_iter().map(|(name, is)| format!("{name} = {is}")).collect();
         let line = read.line_of(row, problem).to_owned();
-        Ok(Choice { row, condition, line, why: why.join(", ") })
+        Ok(Choice { rule: row, condition, spec: line, why: why.join(", ") })
     }
 
     /// Compiles the kernels for these problems in advance.

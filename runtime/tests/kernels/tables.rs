@@ -104,7 +104,7 @@ fn layouts_choose_the_rule() -> Result<(), Error> {
         assert_eq!(device.download(&c)?, expected, "{layout}");
         let choice = ANY.choice(SgemmShape::from((m, n, k)).layout(layout), &device)?;
         assert!(
-            choice.line.contains(&layout.to_string()) || layout == GemmLayout::Nn,
+            choice.spec.contains(&layout.to_string()) || layout == GemmLayout::Nn,
             "{choice:?}"
         );
     }
@@ -187,7 +187,7 @@ fn wrong_arguments_are_reported_before_a_rule_is_chosen() -> Result<(), Error> {
          the order of the extents"
     );
     assert!(large.kernel((1 << 31, 1, 1), &device).is_err());
-    assert_eq!(large.choice((6, usize::MAX, 1), &device)?.row, 0);
+    assert_eq!(large.choice((6, usize::MAX, 1), &device)?.rule, 0);
     Ok(())
 }
 
@@ -209,7 +209,7 @@ fn threads_share_a_table() {
                     } else {
                         2
                     };
-                    assert_eq!(choice.row, row);
+                    assert_eq!(choice.rule, row);
                 }
             });
         }

@@ -309,5 +309,5 @@ fn row<E>(
     let lies = lies.unwrap_or(GemmLayout::Nn);
     let k = if lies.transposes_a() { a.rows } else { a.cols };
     let shape = SgemmShape::from((c.rows, c.cols, k)).layout(lies);
-    Ok(table.choice(shape, rank.device())?.line.to_string())
+    Ok(table.choice(shape, rank.device())?.spec.to_string())
 }

@@ -208,20 +208,20 @@ fn by_table(
             let (mut mean, mut var) = (gpu.alloc(count)?, gpu.alloc(count)?);
             table.launch(gpu, view, (&mut mean, &mut var))?;
             let results = vec![bits(gpu.download(&mean)?), bits(gpu.download(&var)?)];
-            Ok((table.choice(size)?.line, results))
+            Ok((table.choice(size)?.spec, results))
         }
         (_, Elem::U32) => {
             let table = ReduceTable::<f32, u32>::tuned(spec)?;
             let mut indices = gpu.alloc_of::<u32>(count)?;
             table.launch(gpu, view, &mut indices)?;
             let indices = gpu.download(&indices)?.into_iter().map(u64::from).collect();
-            Ok((table.choice(size)?.line, vec![indices]))
+            Ok((table.choice(size)?.spec, vec![indices]))
         }
         _ => {
             let table = ReduceTable::<f32>::tuned(spec)?;
             let mut results = gpu.alloc(count)?;
             table.launch(gpu, view, &mut results)?;
-            Ok((table.choice(size)?.line, vec![bits(gpu.download(&results)?)]))
+            Ok((table.choice(size)?.spec, vec![bits(gpu.download(&results)?)]))
         }
     }
 }

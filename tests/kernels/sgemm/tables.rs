@@ -81,7 +81,7 @@ fn every_row_of_random_tables_gives_right_results() {
             let shape = SgemmShape::from(size.extents()).layout(layout);
             let row = &row.clone().for_matrices(shape.lies(), false);
             let choice = typed.choice(shape, &device).expect("in range");
-            assert_eq!((choice.row, &choice.line), (n, &row.to_string()), "{text}");
+            assert_eq!((choice.rule, &choice.spec), (n, &row.to_string()), "{text}");
             assert_eq!(choice.why, format!("k = {}", size.k));
             let (c, _) = launch(&device, &by_name, (&problem, layout))
                 .unwrap_or_else(|error| panic!("{row} at {size}: {error}"));

@@ -303,7 +303,7 @@ mod tests {
             let chosen = KernelChoice::new(problem).expect("a kernel");
             assert_eq!(
                 (chosen.spec.to_string(), chosen.condition),
-                (choice.line, choice.condition)
+                (choice.spec, choice.condition)
             );
             lines.push(chosen.spec.to_string());
         }

@@ -65,7 +65,7 @@ impl<T, R> ReduceTable<T, R> {
     ///
     /// let softmax_scale = ReduceTable::<f32>::tuned(&"op: logsumexp, over: rows".parse()?)?;
     /// assert_eq!(
-    ///     softmax_scale.choice((4096, 128, 1))?.line,
+    ///     softmax_scale.choice((4096, 128, 1))?.spec,
     ///     "op: logsumexp, over: rows, block: 128, group: 4, items: 4, float4, blocks_per_sm: 1"
     /// );
     /// # Ok::<(), gemm_runtime::Error>(())
@@ -153,7 +153,7 @@ impl<T, R> ReduceTable<T, R> {
     /// let mut sums = device.alloc(3)?;
     /// SUMS.launch_segments(&device, &x, &segments, &mut sums)?;
     /// assert_eq!(device.download(&sums)?, [8.0, 0.0, 4.0]);
-    /// assert_eq!(SUMS.choice((3, 4, 1))?.line, "over: segments, group: 8");
+    /// assert_eq!(SUMS.choice((3, 4, 1))?.spec, "over: segments, group: 8");
     /// # Ok::<(), gemm_runtime::Error>(())
     /// ```
     ///

@@ -62,7 +62,7 @@ fn same(
     let line = table.text().lines().nth(row).expect("a row").split_once("=>").expect("an arrow").1;
     let kernel = ReduceKernel::new(spec(line.trim_end_matches(';'))).expect("its type");
     let choice = table.choice(size).expect("in range");
-    assert_eq!((choice.row, choice.line.as_str()), (row, kernel.spec_line()), "{size:?}");
+    assert_eq!((choice.rule, choice.spec.as_str()), (row, kernel.spec_line()), "{size:?}");
     assert_eq!(table.kernel(size).expect("in range"), kernel, "{size:?}");
     let poison = vec![7.25; results + 3];
     let (mut one, mut other) =
@@ -288,8 +288,8 @@ fn extents_that_no_array_has_are_refused() {
         for size in [(0, 0, 0), (1, 1 << 48, 1), (1 << 48, 0, 1 << 48)] {
             let choice = table.choice(size).expect("in range");
             let last = table.text().lines().count() - 1;
-            assert_eq!(choice.condition.is_none(), choice.row == last, "{size:?}");
-            assert_eq!(table.kernel(size).expect("in range").spec_line(), choice.line);
+            assert_eq!(choice.condition.is_none(), choice.rule == last, "{size:?}");
+            assert_eq!(table.kernel(size).expect("in range").spec_line(), choice.spec);
         }
         for size in [(u64::MAX, u64::MAX, u64::MAX), (1 << 49, 1 << 49, 1 << 49)] {
             assert!(matches!(table.choice(size), Err(Error::TooLarge { .. })), "{size:?}");
@@ -318,7 +318,7 @@ fn extents_that_no_array_has_are_refused() {
 #[test]
 fn reasons_list_the_evaluated_extents() {
     let choice = ROWS.choice((3, 9, 1)).expect("in range");
-    assert_eq!((choice.row, choice.why.as_str()), (3, "len = 9, outer = 3"));
+    assert_eq!((choice.rule, choice.why.as_str()), (3, "len = 9, outer = 3"));
     let choice = ROWS.choice((3, 4, 1)).expect("in range");
-    assert_eq!((choice.row, choice.why.as_str()), (0, "len = 4"));
+    assert_eq!((choice.rule, choice.why.as_str()), (0, "len = 4"));
 }
