@@ -166,7 +166,7 @@ fn main() -> ExitCode {
 }
 
 /// Reductions of neighbouring columns. Their results and partial results, of every width, are
-/// stored as vectors or as single elements.
+/// stored as vectors or as single elements. The last ones fold runs.
 const NEIGHBOURS: &[&str] = &[
     "over: columns, float4, type: f16, result: f16, blocks: 4, launch: once",
     "over: middle, float4, type: bf16, result: bf16, group: 1",
@@ -176,6 +176,9 @@ const NEIGHBOURS: &[&str] = &[
     "over: middle, float4, op: argmax, index: u64, blocks: 4, launch: once",
     "over: columns, float4, type: f16, op: mean_var, block: 64, blocks: 4, launch: once",
     "over: columns, float4, op: logsumexp, blocks: 4, launch: once",
+    "type: u32, op: prod, block: 32, run: 256, launch: once",
+    "over: columns, float4, type: u8, acc: i64, pitched, block: 128, group: 128, run: 1024, \
+     launch: once",
 ];
 
 /// Spec of an expression whose local variables have names of C++ and CUDA: keywords, macros,

@@ -305,7 +305,10 @@ fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
         e if *e == Expr::truth() => ("true".to_owned(), Prec::Primary),
         Expr::Binary(op, a, b) => binary_text(k, *op, a, b),
         Expr::Select(c, a, b) => {
-            if let Some(name) = extremum(c, a, b) {
+            // `size_t` and `unsigned long long` differ, and CUDA has no function of both.
+            let is_wide_literal = |e: &Expr| matches!(e, Expr::U64(_) | Expr::I64(_));
+            let is_mixed = is_wide_literal(a) || is_wide_literal(b);
+            if let Some(name) = extremum(c, a, b).filter(|_| !is_mixed) {
                 let side = |e| if is_unsigned(k, e) { as_int(k, e).0 } else { operand(k, e) };
                 return (format!("{name}({}, {})", side(a), side(b)), Prec::Primary);
             }

@@ -256,6 +256,21 @@ fn arrays_written_by_other_threads_are_not_restrict() {
     assert_eq!(own, of(alone, ""));
 }
 
+/// CUDA has no `max` of a `size_t` and an `unsigned long long`, which a literal is.
+#[test]
+fn extrema_of_64_bits_and_a_literal_are_selections() {
+    let printed = |elem, body: &dyn Fn(Expr) -> Expr| {
+        text(elem, |b, x, _| {
+            let value = Expr::from(b.let_("v", at(x, 0).load()));
+            b.store(at(x, 1), body(value));
+        })
+    };
+    says(&printed(Elem::U32, &|v| v.max(Expr::U32(1))), &["x[1] = max(v, 1u);"]);
+    says(&printed(Elem::I32, &|v| v.min(1)), &["x[1] = min(v, 1);"]);
+    says(&printed(Elem::U64, &|v| v.max(1u64)), &["x[1] = 1 < v ? v : 1ull;"]);
+    says(&printed(Elem::U64, &|v| v.clone().max(v)), &["x[1] = max(v, v);"]);
+}
+
 #[test]
 fn the_head_says_what_a_launch_requires() {
     let text = text(Elem::F32, |b, x, _| {
