@@ -190,7 +190,7 @@ fn flags_of_all_tiles_are_read() {
             let differs = |at: &usize| found[*at] != without[*at];
             let (inside, outside): (Vec<_>, Vec<_>) = (0..m * n).partition(recomputed);
             assert!(inside.iter().filter(|at| differs(at)).count() > inside.len() / 2);
-            assert!(!outside.iter().any(|at| differs(at)));
+            assert!(!outside.iter().any(differs));
         }
     }
 }

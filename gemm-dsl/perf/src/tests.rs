@@ -12,18 +12,12 @@ const TIMES: &str = include_str!("../../../tests/data/profiler/times.csv");
 type Outside = (&'static str, &'static [(u32, f64)], &'static str);
 
 /// All such stages.
-const OUTSIDE: [Outside; 4] = [
+const OUTSIDE: [Outside; 3] = [
     (
         "12_outer_product",
         &[(512, 0.588)],
         "one block on every other SM; the compiler needs so few instructions to load a tile that \
          it predicates them instead of branching, and so requests the tile before it multiplies",
-    ),
-    (
-        "5_shared_tile",
-        &[(1024, 0.335), (2048, 0.517), (4096, 0.594), (8192, 0.601)],
-        "two blocks of 1024 threads on an SM reach the rate of shared wavefronts; the model also \
-         charges all bytes that broadcast loads return",
     ),
     (
         "44_mma_converted",

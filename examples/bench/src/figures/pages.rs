@@ -370,7 +370,7 @@ mod tests {
         }
         let rows = rows(&figures.all[1], 2);
         let lines: Vec<&str> = rows.lines().collect();
-        let values = vec!["1.25"; 12].join(", ");
+        let values = ["1.25"; 12].join(", ");
         assert_eq!(lines.len(), 2);
         assert!(lines[0].starts_with("|  | stage 22 at 2048, 4096 | rate: 1.25, "), "{rows}");
         assert_eq!(lines[1], format!("|  |  | error: {values} |  |  |"));
