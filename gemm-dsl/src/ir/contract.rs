@@ -39,7 +39,7 @@ pub use error::{Between, ContractError, Need, Subject};
 pub use ranges::{meet, united};
 
 use super::{
-    Atomic, BufferId, BufferLayout, Elem, Expr, HostExpr, Kernel, List, Operand, ParamKind,
+    Atomic, BufferId, BufferLayout, Elem, Expr, Extent, HostExpr, Kernel, List, Operand, ParamKind,
     Requirement, Source, Stmt, TensorMap, Ty, Variant,
 };
 use host_expr::{host_expr, is_bound};
@@ -221,6 +221,14 @@ impl Contract {
     /// Dynamic shared memory that a launch requests, in bytes: all of it or none.
     pub fn dynamic_shared_bytes(&self) -> u64 {
         if self.shared_is_dynamic { self.shared_bytes } else { 0 }
+    }
+
+    /// Returns true if the kernel has a parameter for the extent.
+    pub fn takes_extent(&self, extent: Extent) -> bool {
+        self.params.iter().any(|parameter| match *parameter {
+            Parameter::Scalar { source: Source::Extent(of), .. } => of == extent,
+            _ => false,
+        })
     }
 
     /// Returns true if the rows or columns of the caller's matrices may be padded, because the

@@ -154,8 +154,8 @@ spec! {
         block(u32): u32 = 256, "";
         /// Number of threads that fold one result together. For rows and segments: a power of two
         /// up to 32, or the whole block; 32 unless it is given. For columns: a power of two up to
-        /// the block; 8 unless it is given. A block then covers `block / group` neighbouring columns, or vectors of
-        /// columns under `float4`.
+        /// the block; 8 unless it is given. A block then covers `block / group` neighbouring
+        /// columns, or vectors of columns under `float4`.
         group(u32): Option<u32> = None::<u32>, "group{}", least 1 "a result needs at least one \
                                                                    thread", on MANY;
         /// Order in which a block combines its values in shared memory.

@@ -199,7 +199,8 @@ fn proxy_fence(which: ProxyFence) -> String {
             "fence.proxy.async.shared::cta",
         ),
         ProxyFence::MbarrierInit => (
-            "Makes the mbarriers that this thread has initialised visible to the cluster and to TMA.",
+            "Makes the mbarriers that this thread has initialised visible to the cluster and to \
+             TMA.",
             "fence.mbarrier_init.release.cluster",
         ),
     };

@@ -291,11 +291,7 @@ impl ProgramCheck<'_> {
             }
         }
         for (extent, _) in &launch.extents {
-            let takes = |parameter: &Parameter| match parameter {
-                Parameter::Scalar { source: Source::Extent(of), .. } => of == extent,
-                _ => false,
-            };
-            require(contract.params.iter().any(takes), || format!("`{name}` takes no {extent}"))?;
+            require(contract.takes_extent(*extent), || format!("`{name}` takes no {extent}"))?;
         }
         Ok(writes)
     }

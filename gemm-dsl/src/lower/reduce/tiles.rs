@@ -8,6 +8,7 @@ mod load;
 
 use super::expressions::{Expressions, Needs};
 use super::fold::Fold;
+use super::shape::rounds;
 use super::team::{Team, store};
 use crate::ir::program::{Program, Step};
 use crate::ir::{
@@ -91,7 +92,7 @@ fn kernel(plan: &ReducePlan, wide: bool) -> Result<VerifiedKernel, IrError> {
     let output = b.global("out", Elem::F32, Operand::Output(0));
     let n = b.extent("n", Ty::U64, Extent::LENGTH);
     let per_block = plan.elements_per_block();
-    let blocks = Expr::from(n).div_ceil(per_block).max(1u64);
+    let blocks = rounds(n.into(), per_block.into());
     b.shape(input, [n.into()], [1.into()]);
     b.shape(output, [blocks.clone()], [1.into()]);
 

@@ -119,8 +119,8 @@ words! {
         /// values. For small GEMMs: it needs one launch and no scratch memory.
         Fragment = "fragment",
         /// In global memory: a launch before the GEMM converts all of A and B once. The GEMM copies
-        /// fewer bytes, and reads its tiles with `ldmatrix`. For large GEMMs: it costs a second launch,
-        /// and scratch memory for the converted A and B.
+        /// fewer bytes, and reads its tiles with `ldmatrix`. For large GEMMs: it costs a second
+        /// launch, and scratch memory for the converted A and B.
         Matrix = "matrix",
     }
 }

@@ -39,8 +39,8 @@ impl Team<'_> {
             _ if all_done => {}
             Tree::Sequential => {
                 b.comment(format!(
-                    "Tree: in each step, threads below s {fold_in} the values s above their own. The \
-                     active threads are adjacent."
+                    "Tree: in each step, threads below s {fold_in} the values s above their own. \
+                     The active threads are adjacent."
                 ));
                 let stop = if to_the_end { 0 } else { left / 2 };
                 let half = block / 2;

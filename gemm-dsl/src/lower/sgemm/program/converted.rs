@@ -36,5 +36,5 @@ pub(crate) fn steps(
     let then = makers.into_iter().map(|id| vec![id]).chain([product]).map(launch).collect();
     // If A or B is empty, it has no splits.
     let cond = terms.gt(0u64).and(m.gt(0u64)).and(n.gt(0u64));
-    Ok(vec![Step::If { cond, then, otherwise: vec![launch(vec![empty])].into() }])
+    Ok(vec![Step::either(cond, then, vec![launch(vec![empty])])])
 }

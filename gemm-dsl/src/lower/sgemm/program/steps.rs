@@ -1,11 +1,9 @@
 //! Steps that the launches of `mma: wgmma` and of `convert: matrix` share: kernels that split A and
 //! B, `f32` fallbacks, and launches that bind what their kernels need.
 
-use crate::ir::contract::{Contract, Parameter};
+use crate::ir::contract::Contract;
 use crate::ir::program::{KernelId, Program, Slot, Step};
-use crate::ir::{
-    Expr, Extent, IrError, KernelBuilder, Operand, Requirement, Source, VerifiedKernel,
-};
+use crate::ir::{Expr, Extent, IrError, KernelBuilder, Operand, Requirement, VerifiedKernel};
 use crate::lower::sgemm::kernel::head;
 use crate::lower::sgemm::shared::frame::Frame;
 use crate::lower::sgemm::shared::problem::{GemmProblem, TakenMatrices};
@@ -35,14 +33,10 @@ pub(super) fn launch(
     extents: &[(Extent, Expr)],
 ) -> Step {
     let contracts = || choose.iter().map(|id| program.kernels[id.0].contract());
-    let takes = |of: &Extent| {
-        contracts().flat_map(|contract| &contract.params).any(
-            |param| matches!(param, Parameter::Scalar { source: Source::Extent(e), .. } if e == of),
-        )
-    };
+    let takes = |of: Extent| contracts().any(|contract| contract.takes_extent(of));
     let bound = |of| contracts().flat_map(Contract::arrays).any(|array| array.operand == of);
     let bind = bind.iter().filter(|(of, _)| bound(*of)).copied().collect();
-    let extents = extents.iter().filter(|(of, _)| takes(of)).cloned().collect();
+    let extents = extents.iter().filter(|(of, _)| takes(*of)).cloned().collect();
     Step::launch(choose, bind, extents)
 }
 

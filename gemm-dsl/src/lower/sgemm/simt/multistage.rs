@@ -185,8 +185,8 @@ impl MultistagePipeline<'_> {
                 b.if_(Expr::from(i).equals(steps - 1), |b| {
                     b.comment(
                         "The last k step loads fragments of the next tile, whose copy must have \
-                         arrived. The barrier also ends all reads of the stage that is filled next. \
-                         After the last tile there is none, so `read_stage` stays.",
+                         arrived. The barrier also ends all reads of the stage that is filled \
+                         next. After the last tile there is none, so `read_stage` stays.",
                     );
                     b.push(Stmt::CopyWait { pending: self.pending.clone() });
                     b.barrier();

@@ -54,8 +54,8 @@ impl OutputTiles {
                 b.comment("Number of tiles of C along M and N.");
                 let counts = TileCounts::declare(b, plan, problem, tile);
                 b.comment(
-                    "Number of K tiles so far, modulo 2 * STAGES. It determines the stage of the next \
-                     one and the parity of its phase.",
+                    "Number of K tiles so far, modulo 2 * STAGES. It determines the stage of the \
+                     next one and the parity of its phase.",
                 );
                 let k_tiles_done = b.mut_("k_tiles_done", 0);
                 Self::Each { all, counts, k_tiles_done }
