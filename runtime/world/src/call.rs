@@ -165,8 +165,8 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
     ///     let a = rank.upload(&Distribution::rows(m, k), &vec![1.0; m * k])?;
     ///     let transpose_of_b = rank.upload(&Distribution::rows(n, k), &vec![2.0; n * k])?;
     ///     let mut c = rank.alloc(&Distribution::cols(m, n))?;
-    ///     let gemm = GEMM.on(rank).layout(spec::GemmLayout::Nt);
-    ///     let launch = gemm.launch(&a, &transpose_of_b, &mut c)?;
+    ///     let layout = spec::GemmLayout::Nt;
+    ///     let launch = GEMM.on(rank).layout(layout).launch(&a, &transpose_of_b, &mut c)?;
     ///     assert!(rank.gather(&c, 0)?.is_none_or(|c| c == vec![18.0; m * n]));
     ///     Ok(launch.line)
     /// })?;
