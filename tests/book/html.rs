@@ -63,7 +63,7 @@ pub fn pages_are_sound() -> Result<(), Failed> {
     }
     let sum = |of: fn(&Found) -> usize| found.iter().map(of).sum::<usize>();
     let sums = [sum(|of| of.unseen_keys), sum(|of| of.blocks), sum(|of| of.registers)];
-    let enough = sums.iter().zip([3, 50, 75]).all(|(sum, least)| *sum >= least);
+    let enough = sums.iter().zip([3, 50, 60]).all(|(sum, least)| *sum >= least);
     if enough { Ok(()) } else { Err(format!("{sums:?} are too few").into()) }
 }
 
@@ -350,10 +350,10 @@ fn section(name: &str, id: &str) -> Result<String, Failed> {
 /// has the resources of both kernels.
 pub fn sections_say_what_they_leave_out() -> Result<(), Failed> {
     for (name, id, says) in [
-        ("sgemm_41_wgmma_bf16x6.html", "owners", "A dashed frame is a TMA box"),
-        ("sgemm_41_wgmma_bf16x6.html", "owners", " #ring"),
-        ("sgemm_41_wgmma_bf16x6.html", "owners", " #held"),
-        ("sgemm_41_wgmma_bf16x6.html", "pipeline", "#ring"),
+        ("sgemm_39_warp_specialised.html", "owners", "A dashed frame is a TMA box"),
+        ("sgemm_39_warp_specialised.html", "owners", " #ring"),
+        ("sgemm_39_warp_specialised.html", "owners", " #held"),
+        ("sgemm_39_warp_specialised.html", "pipeline", "#ring"),
         ("sgemm_22_fastest.html", "owners", "A is to the left of C"),
         ("sgemm_22_fastest.html", "change", "Shared memory of a block: "),
         ("sgemm_22_fastest.html", "change", "sm_90"),

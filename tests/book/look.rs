@@ -13,7 +13,7 @@ pub const KINDS: [&str; 6] = [
     "index.html",
     "glossary.html",
     "sgemm_22_fastest.html",
-    "sgemm_41_wgmma_bf16x6.html",
+    "sgemm_39_warp_specialised.html",
     "reduce_04_unroll_last_warp.html",
     "reduce_09_columns.html",
 ];

@@ -34,9 +34,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 const MOST: usize = 300_000;
 const MOST_PACKED: usize = 43_008;
 
-/// GEMM stages in the tested book. They cover each way to copy, multiply and share work, and
-/// include all stages that a test names. All reductions are also in the tested book.
-const PRODUCTS: [u32; 12] = [2, 9, 16, 22, 28, 29, 31, 32, 34, 36, 39, 41];
+/// GEMM stages in the tested book. They cover each way to copy and multiply, and include all stages
+/// whose page a test names. Of two stages with the same parts, the one with the cheaper report is
+/// tested. All reductions are also in the tested book.
+const PRODUCTS: [u32; 9] = [2, 9, 16, 22, 29, 31, 34, 36, 39];
 
 /// True if a stage is in the tested book. `GEMM_EVERY_PAGE` includes all stages.
 fn is_tested(ladder: &str, stage: u32) -> bool {
@@ -129,7 +130,7 @@ fn packed_sizes() -> Result<Completion, Failed> {
 /// A page that one thread generates is identical to the page that several threads generate.
 fn same_bytes() -> Result<(), Failed> {
     let one = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
-    for (ladder, stage) in [("reduce", 1), ("sgemm", 16), ("sgemm", 39)] {
+    for (ladder, stage) in [("reduce", 1), ("sgemm", 9)] {
         let (name, html): (String, String) = one.install(|| site::page_of(ladder, stage, None))?;
         if page(&name)? != html {
             return Err(format!("{name} differs").into());

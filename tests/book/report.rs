@@ -37,15 +37,15 @@ const STAGES: [(&str, u32); 18] = [
 
 /// GEMMs whose warps have much work after their K loop. They write partial sums, add those of other
 /// blocks, or multiply in parts.
-const LONG_ENDS: [(&str, u32); 3] = [("sgemm", 22), ("sgemm", 32), ("sgemm", 36)];
+const LONG_ENDS: [u32; 3] = [22, 32, 36];
 /// Stage whose blocks have a single tile each, without a loop that loads tiles.
 const OF_ONE_TILE: (&str, u32) = ("sgemm", 31);
 
 /// The rounds in a report are those of the loop that loads tiles, and the tile of each round is
 /// read.
 pub fn rounds_are_of_the_loop_along_k() -> Result<(), Failed> {
-    for (ladder, stage) in LONG_ENDS {
-        let steps = &report_of(ladder, stage)?.steps;
+    for stage in LONG_ENDS.into_iter().filter(|stage| is_tested("sgemm", *stage)) {
+        let steps = &report_of("sgemm", stage)?.steps;
         let reads =
             steps.rounds.iter().filter(|round| round.slots.iter().any(|slot| slot.read.is_some()));
         if steps.var != "k0" || reads.count() < 2 {

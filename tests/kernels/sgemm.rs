@@ -252,7 +252,7 @@ fn padding_of_partial_tiles_changes_no_bit() {
             let placements = [Placement::aligned_rows(spec.layout, size), packed];
             let cases =
                 Hard::ALL.into_iter().zip(1..).flat_map(|hard| placements.map(|p| (hard, p)));
-            let is_tested = |case: usize| gemm_cases::is_in_turn(case, 5, nth + turn);
+            let is_tested = |case: usize| gemm_cases::is_in_turn(case, 8, nth + turn);
             for (_, ((hard, seed), placement)) in cases.enumerate().filter(|(n, _)| is_tested(*n)) {
                 ascending(spec, size, placement, hard, seed).unwrap_or_else(|e| panic!("{e}"));
             }

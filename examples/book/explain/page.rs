@@ -43,6 +43,7 @@ pub fn write(family: Family, line: &str, options: &ExplainOptions) -> Result<Out
             put(options, &broken, |broken| page::broken(broken, &command))
         }
         None => {
+            analysis::check(&subject)?;
             let (registers, refused) = resources::registers(program.preferred(), &options.arch);
             let registers_of = |kernel| resources::registers(kernel, &options.arch).0;
             let of_fallback = program.variants().nth(1).map_or(Vec::new(), registers_of);

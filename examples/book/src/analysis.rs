@@ -7,7 +7,7 @@ use super::report::{Decision, Fallback, Report, UncompiledArch};
 use super::steps::{self, Steps};
 use super::{access, edges, memory, pipeline, source, sync, units};
 use crate::fault::{self, FaultReport};
-use crate::observation::{Spec, internal};
+use crate::observation::{SampleShape, Spec, internal};
 use crate::times::StageTimes;
 use crate::{
     ablation, deviations, omissions, ownership, partials, raster, suggestion, summary, times, wgmma,
@@ -124,6 +124,21 @@ fn stage_times(spec: &Spec, subject: &Subject) -> Option<StageTimes> {
     }
 }
 
+/// Checks that the simulator can run the launch that a report describes. It is quick, so call it
+/// before slow work such as compilation.
+///
+/// # Errors
+/// Returns the faults of a spec, or an error if a block is too large to simulate or the two specs
+/// share no shape.
+pub fn check(subject: &Subject) -> Result<(), Failure> {
+    let spec = Spec::parse(subject.family, &subject.line)?;
+    shape(&spec, Base::new(subject)?.as_ref()).map(drop)
+}
+
+fn shape(spec: &Spec, base: Option<&Base<'_>>) -> Result<SampleShape, Failure> {
+    base.map_or_else(|| spec.at(), |base| spec.at_beside(&base.spec))
+}
+
 /// Builds the report of a kernel.
 ///
 /// # Errors
@@ -132,7 +147,7 @@ fn stage_times(spec: &Spec, subject: &Subject) -> Option<StageTimes> {
 pub fn report(subject: &Subject) -> Result<Report, Failure> {
     let spec = Spec::parse(subject.family, &subject.line)?;
     let base = Base::new(subject)?;
-    let at = base.as_ref().map_or_else(|| spec.at(), |base| spec.at_beside(&base.spec))?;
+    let at = shape(&spec, base.as_ref())?;
     let looked = spec.look(at)?;
     let listing = cuda::listing(&looked.kernel);
     let line = spec.line();

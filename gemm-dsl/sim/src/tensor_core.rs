@@ -137,7 +137,7 @@ impl AccumulationRules {
     #[inline(always)]
     pub fn fused_sum(self, format: Format, a: &[MmaOperand], b: &[MmaOperand], c: u32) -> u32 {
         let addend = decode(c, FloatLayout::BINARY32);
-        let exponents = a.iter().zip(b).map(|(a, b)| a.exponent + b.exponent);
+        let exponents = a.iter().zip(b).map(|(a, b)| a.exponent.wrapping_add(b.exponent));
         let largest = exponents.fold(self.least.max(addend.exponent), i32::max);
         if largest > FINITE {
             return special_sum(a, b, addend);
@@ -147,12 +147,13 @@ impl AccumulationRules {
         // The product of the largest exponent is shifted left by this, others less: to the right.
         let most = self.kept - 2 * format.layout().fraction;
         for (a, b) in a.chunks(HALF_GROUP).zip(b.chunks(HALF_GROUP)) {
-            let mut part = 0;
+            let mut part = 0_i32;
             for (a, b) in a.iter().zip(b) {
-                let product = a.mantissa * b.mantissa;
-                let right = (largest - a.exponent - b.exponent).min(31) as u32;
+                let product = a.mantissa.wrapping_mul(b.mantissa);
+                let exponent = a.exponent.wrapping_add(b.exponent);
+                let right = largest.wrapping_sub(exponent).min(31) as u32;
                 let size = ((product.unsigned_abs() << most) >> right) as i32;
-                part += if product < 0 { -size } else { size };
+                part = part.wrapping_add(if product < 0 { size.wrapping_neg() } else { size });
             }
             sum += i64::from(part);
         }
@@ -160,7 +161,8 @@ impl AccumulationRules {
     }
 }
 
-/// Products whose sum fits in an `i32`: each is less than 2^27.
+/// Products whose sum fits in an `i32`: each is less than 2^27. The loop over them uses wrapping
+/// operations, because checks of overflow would prevent its vectorisation in debug builds.
 const HALF_GROUP: usize = 8;
 
 /// `mantissa * 2^left`, truncated towards zero. For a nonzero mantissa the result fits.

@@ -131,7 +131,7 @@ fn a_block_that_is_too_large_is_not_simulated() {
     }
     // The shape shrinks to one block with small extents.
     assert!(
-        report("items: 65536").contains("Counters at 33554432 elements (the first of 2 launches)")
+        report("items: 32769").contains("Counters at 16777728 elements (the first of 2 launches)")
     );
     assert!(report("coarsen: 4096").contains("Counters at m = 16, n = 65536, k = 64, on"));
 }
@@ -335,8 +335,10 @@ fn specs_are_compared_where_both_can_be_launched() {
     // A spec without a batch is launched once for each GEMM of the batch of the other spec.
     let batch = object(&[small, "--against", &format!("{small}, batch: strided, products: 2")]);
     assert_eq!(batch["change"]["launches"], serde_json::json!([1, 3]));
-    let coprime = object(&["tile: 48x48x12, thread: 4x4, bounds: aligned", "--against", large]);
-    assert_eq!(coprime["shape"], "m = 384, n = 384, k = 96");
+    let [of_48, of_32] = ["tile: 48x48x12, thread: 4x4", "tile: 32x32x8, thread: 4x4"]
+        .map(|tile| format!("{tile}, bounds: aligned"));
+    let coprime = object(&[&of_48, "--against", &of_32]);
+    assert_eq!(coprime["shape"], "m = 96, n = 96, k = 96");
 
     for (line, other, says) in [
         ("tile: 30x30x8, thread: 2x2, bounds: aligned", large, "no shape that both specs accept"),
@@ -362,7 +364,7 @@ fn a_page_that_nobody_reads_is_no_fault() {
         let full = std::fs::File::options().write(true).open("/dev/full").expect("a device");
         let explained = |out: std::process::Stdio| {
             let mut explain = program("explain");
-            explain.arg("--html").arg(target).arg("tile: 32x32x8").stdout(out);
+            explain.arg("--html").arg(target).arg("tile: 16x16x8, thread: 2x2").stdout(out);
             explain.stderr(std::process::Stdio::piped()).output().expect("a program that starts")
         };
         let closed = explained(writer.into());
