@@ -172,7 +172,7 @@ fn hits_all_banks(operand: &OperandPlan) -> bool {
     let (_, row) = operand.shared_tile();
     let banks = (0..8).flat_map(|g| (0..4).map(move |t| (g, t))).map(|(g, t)| {
         let at = if operand.shared() == Axis::K { g * row + t } else { t * row + g };
-        at % WARP as u32
+        at % WARP
     });
     let banks: BTreeSet<u32> = banks.collect();
     operand.swizzle().is_none() && operand.elem().size() == 4 && banks.len() == WARP as usize
