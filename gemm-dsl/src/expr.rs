@@ -11,24 +11,24 @@
 //! `f64`. In a reduction, the element types determine the floating-point type. `2` is an integer,
 //! and `2.0` has the floating-point type of the computation. The operands of an operator must have
 //! the same type. Only `f32(…)` and `f64(…)` convert, and nothing converts to an integer. Extents
-//! and positions, such as `m` and `row`, are integers.
+//! and positions are integers: `m` and `row` in a GEMM, `len` and `i` in a reduction.
 //!
 //! **Inputs and results** are converted automatically. Elements of `f16` and `bf16` are read as
 //! `f32`, and integers of any width as 64 bits. The number of elements in a `finish` has the
-//! accumulator type; an `f32` rounds it from 2^24 on. A floating-point result is rounded if the
+//! accumulator type; an `f32` may round it above 2^24. A floating-point result is rounded if the
 //! result type is narrower. An integer result wraps in the accumulator type.
 //!
-//! **Values** have the same bits on a GPU and in the simulator. Arithmetic is IEEE binary32 or
-//! binary64, rounded to nearest even, with subnormals. `a * b + c` rounds twice, and `fma(a, b, c)`
-//! once. `min` and `max` follow IEEE 754-2019: NaN wins, and −0 is below +0. Comparisons with NaN
-//! are false, except `!=`. An expression is rejected if an integer could exceed 64 bits or be
-//! divided by zero.
+//! **Values** have the same bits on a GPU and in the simulator, except the bits of some NaNs
+//! (below). Arithmetic is IEEE binary32 or binary64, rounded to nearest even, with subnormals.
+//! `a * b + c` rounds twice, and `fma(a, b, c)` once. `min` and `max` follow IEEE 754-2019: NaN
+//! wins, and −0 is below +0. Comparisons with NaN are false, except `!=`. An expression is rejected
+//! if an integer could exceed 64 bits or be divided by zero.
 //!
 //! **NaN** that `f32` arithmetic produces is `0x7fffffff`. A NaN that is only selected keeps its
-//! bits. The bits are unspecified after `f64` arithmetic and after a conversion between `f32` and
-//! `f64`. They are also unspecified after `-x`, `abs(x)`, and operations that leave a number
-//! unchanged or negate it, such as `x * 1.0` and `x - 0.0`: compilers drop these, or apply the sign
-//! where the value is used.
+//! bits. The bits of a NaN are unspecified after `f64` arithmetic and after a conversion between
+//! `f32` and `f64`. They are also unspecified after `-x`, `abs(x)`, and operations that leave a
+//! number unchanged or negate it, such as `x * 1.0` and `x - 0.0`: compilers drop these, or apply
+//! the sign where the value is used.
 //!
 //! **Literals** with a point or an exponent are read as the nearest `f64`. In `f32`, a literal is
 //! the `f32` nearest to the shortest decimal text of that `f64`, so `0.1` is the `f32` nearest to
@@ -126,7 +126,7 @@ impl Closure {
     }
 
     /// Returns the smallest and the greatest integer value that the expression can have. `None` if
-    /// it is no integer expression or is invalid.
+    /// it is not an integer expression or is invalid.
     pub fn range(&self, typing: &Typing) -> Option<(i128, i128)> {
         check::range(self.scope, typing, &self.params, &self.body)
     }

@@ -57,6 +57,8 @@ pub trait Spec:
 {
     /// Name of the macro that takes the spec, without the `!`.
     const MACRO: &'static str;
+    /// Prefix of the names of CUDA functions.
+    const PREFIX: &'static str;
 
     /// Returns the keys of the grammar, in the order in which they are printed.
     fn table() -> Vec<KeyInfo>;

@@ -124,8 +124,9 @@ impl<'a, T: Element> MatrixListMut<'a, T> {
     /// List of rectangles of one matrix, all of `extents` (rows, columns). `firsts` has the row and
     /// the column of the first element of each rectangle.
     ///
-    /// The constructor compares rectangles that interleave in memory pairwise. For thousands of
-    /// single columns of a row-major matrix, this comparison takes noticeable time.
+    /// The constructor compares each pair of rectangles whose memory ranges overlap. In a row-major
+    /// matrix, the ranges of all rectangles in the same rows overlap, so a list of single columns
+    /// needs a quadratic number of comparisons.
     ///
     /// # Errors
     /// * [`Error::OutOfRange`] if a rectangle is not inside the matrix.
@@ -213,7 +214,7 @@ fn alike(shapes: impl ExactSizeIterator<Item = Shape>) -> Result<Shape> {
 fn place<B: Backend>(resolved: LocatedOperand<'_, B>) -> Result<(B::Address, u64)> {
     match &resolved.place {
         Place::One { address, len } => Ok((address.clone(), *len)),
-        Place::List(_) => unreachable!("alike: the matrix is no batch"),
+        Place::List(_) => unreachable!("alike: the matrix is not a batch"),
     }
 }
 
@@ -275,12 +276,14 @@ macro_rules! common {
                 self.len() == 0
             }
 
-            /// Returns the number of rows of each matrix, or 0 for an empty list.
+            /// Returns the number of rows of each matrix. For an empty list, this is the number
+            /// passed to [`MatrixListMut::parts`], or 0.
             pub fn rows(&self) -> usize {
                 self.shape.rows
             }
 
-            /// Returns the number of columns of each matrix, or 0 for an empty list.
+            /// Returns the number of columns of each matrix. For an empty list, this is the number
+            /// passed to [`MatrixListMut::parts`], or 0.
             pub fn cols(&self) -> usize {
                 self.shape.cols
             }

@@ -96,7 +96,7 @@ impl<'a, T: Element> MatrixRef<'a, T> {
         cols: usize,
         pitch: usize,
     ) -> Result<Self> {
-        let (elements, None) = array.input() else { unreachable!("a vector has no shape") };
+        let (elements, None) = array.input() else { unreachable!("Vector: it has no shape") };
         let shape = Shape::pitched("array", elements.len(), rows, cols, pitch)?;
         Ok(Self { elements, shape })
     }
@@ -131,7 +131,7 @@ impl<'a, T: Element> MatrixRef<'a, T> {
         cols: usize,
         pitch: usize,
     ) -> Result<Self> {
-        let (elements, None) = array.input() else { unreachable!("a vector has no shape") };
+        let (elements, None) = array.input() else { unreachable!("Vector: it has no shape") };
         let batch = Batch { count: apart.0, distance: apart.1 };
         let shape = Shape::batched("array", elements.len(), batch, rows, cols, pitch)?;
         Ok(Self { elements, shape })
@@ -177,7 +177,7 @@ impl<'a, T: Element> MatrixMut<'a, T> {
         cols: usize,
         pitch: usize,
     ) -> Result<Self> {
-        let (elements, None) = array.output() else { unreachable!("a vector has no shape") };
+        let (elements, None) = array.output() else { unreachable!("Vector: it has no shape") };
         let shape = Shape::pitched("array", elements.len(), rows, cols, pitch)?;
         Ok(Self { elements, shape })
     }
@@ -209,7 +209,7 @@ impl<'a, T: Element> MatrixMut<'a, T> {
         cols: usize,
         pitch: usize,
     ) -> Result<Self> {
-        let (elements, None) = array.output() else { unreachable!("a vector has no shape") };
+        let (elements, None) = array.output() else { unreachable!("Vector: it has no shape") };
         let batch = Batch { count: apart.0, distance: apart.1 };
         let shape = Shape::batched("array", elements.len(), batch, rows, cols, pitch)?;
         Ok(Self { elements, shape })

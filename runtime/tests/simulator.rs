@@ -203,7 +203,7 @@ fn the_parts_of_an_error_have_names_here() {
     let device = Device::simulator();
     let kernel = gemm_runtime::sgemm_kernel!(tile: 16x16x8, thread: 4x4, bounds: aligned);
     let Err(Error::Unmet(unmet)) = kernel.run(&device, &[0.0; 48], &[0.0; 48], (16, 16, 3)) else {
-        panic!("K = 3 is no multiple of 8");
+        panic!("K = 3 is not a multiple of 8");
     };
     assert_eq!(parts(*unmet), (Subject::Extent(Extent::K), Need::Multiple { of: 8 }));
     let kind = |fault: fault::Fault| -> fault::FaultKind { fault.kind };

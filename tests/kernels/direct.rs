@@ -1,5 +1,5 @@
-//! Sums that several threads of a block compute together. Each part of the code that combines their
-//! values is needed.
+//! Direct kernels, in which several threads share a sum. The tests remove each part of the code
+//! that combines the threads' values, and must then see a fault.
 
 use crate::planted_faults::*;
 use gemm_dsl::ir::{Scope, VerifiedKernel};
@@ -10,8 +10,9 @@ use gemm_oracle::sharing::{SIMULATED, Sharing};
 use gemm_sim::Buffer;
 use libtest_mimic::Trial;
 
-/// At least two blocks along rows and along columns, and a partial last round along K.
-const SIZE: Size = Size { m: 20, n: 20, k: 300 };
+/// The kernels in which faults are planted have at least two blocks along rows and along columns,
+/// and a partial last round along K.
+const SIZE: Size = Size { m: 20, n: 20, k: 292 };
 
 const SLICES: [&str; 3] = [
     "block: 4x4, thread: 2x2, slices: 3",

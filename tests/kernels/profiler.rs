@@ -50,7 +50,7 @@ fn predicted(name: &str, stage: u32, shape: &str) -> Vec<(String, SassCounters)>
             let stage = stages::reduce().into_iter().find(|known| known.index == stage);
             ladder::reduction(&device, &stage.expect("a stage").spec, (rows, cols))
         }
-        _ => panic!("{shape} is no shape of a {name}"),
+        _ => panic!("{shape} is not a shape of a {name}"),
     };
     let launched = launched.unwrap_or_else(|error| panic!("{name} {stage} at {shape}: {error}"));
     let counted = |step: gemm_runtime::StepReport<'_>| {

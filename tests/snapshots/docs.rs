@@ -134,7 +134,8 @@ fn keys(family: &FamilyInfo) -> Result<String, Failed> {
         }
         for key in members {
             let (name, meaning) = (spelling(key), key.meaning.trim());
-            text += &wrapped(&format!("* **{name}**, default {}. {meaning}", default(key)));
+            let meaning = with_links(meaning);
+            text += &wrapped(&format!("* **{name}**, {}. {meaning}", default(key)));
             if !key.words.is_empty() {
                 text += &words(key);
             }
@@ -200,11 +201,20 @@ fn quoted(words: &[&str]) -> String {
     words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
 }
 
+/// Turns the path of a page of the guide into a link, which rustdoc resolves in gemm-runtime.
+fn with_links(text: &str) -> String {
+    const PAGE: &str = "`gemm_runtime::guide::";
+    let Some((before, rest)) = text.split_once(PAGE) else { return text.to_owned() };
+    let Some((page, after)) = rest.split_once('`') else { return text.to_owned() };
+    format!("{before}[{page}](crate::guide::{page}){}", with_links(after))
+}
+
+/// Default of a key, or the word for a key without one.
 fn default(key: &KeyInfo) -> String {
     match (key.kind, key.default.as_str()) {
-        (KeyKind::Flag, _) => "off".to_owned(),
-        (_, "") => "none".to_owned(),
-        (_, text) => format!("`{text}`"),
+        (KeyKind::Flag, _) => "default off".to_owned(),
+        (_, "") => "optional".to_owned(),
+        (_, text) => format!("default `{text}`"),
     }
 }
 
@@ -219,16 +229,19 @@ fn words(key: &KeyInfo) -> String {
 
 /// Names and values that a key provides to its expressions.
 fn about(env: &ExprScope) -> Result<String, Failed> {
-    let names = match env.values.1 {
-        0 => "It has no parameters".to_owned(),
-        _ => format!("Parameters of the closure: {}", env.meaning),
-    };
     let integers: Vec<&str> = env.integers.iter().map(|(name, _)| *name).collect();
     let integers = match integers.as_slice() {
         [] => String::new(),
         integers => format!(". Integers in scope: {}", quoted(integers)),
     };
-    let text = paragraph(&format!("For example `{}`. {names}{integers}.", env.example));
+    let text = match env.values.1 {
+        0 => format!("An expression without parameters, for example `{}`{integers}.", env.example),
+        _ => {
+            let (example, meaning) = (env.example, env.meaning);
+            format!("For example `{example}`. Parameters of the closure: {meaning}{integers}.")
+        }
+    };
+    let text = paragraph(&text);
     Ok(format!("{text}\n{}", operands(env)?))
 }
 

@@ -75,10 +75,11 @@ pub enum SimError {
         at: Box<UnfinishedWarp>,
     },
     /// A progress callback launched a kernel whose blocks synchronise. This kernel shares a buffer
-    /// with the observed launch, and one of the two writes it, so each would wait for the other.
+    /// with the observed launch, or with a launch of another thread, and one of the two writes it.
+    /// Such a launch is refused, because launches could otherwise wait for one another forever.
     #[error(
-        "`{kernel}` uses `{buffer}`, which is in exclusive use by the launch that this thread \
-         observes"
+        "`{kernel}` uses `{buffer}`, which is in exclusive use by another launch, and a launch \
+         inside a progress callback does not wait"
     )]
     InUse { kernel: String, buffer: String },
     #[error(transparent)]

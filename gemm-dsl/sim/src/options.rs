@@ -12,7 +12,8 @@ pub struct Options<'a> {
     pub instructions: u64,
     /// Callback after each block, on the thread that ran it. Its arguments are the number of
     /// finished blocks and the number of all blocks. If blocks synchronise, each block order
-    /// counts. A launch in the callback must not share buffers with the observed launch.
+    /// counts. A launch in the callback must not share buffers with the observed launch. It does
+    /// not wait for launches of other threads, but returns [`crate::SimError::InUse`].
     pub progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
     /// Accumulation rules of an architecture's tensor cores. Only matrix instructions depend on
     /// them.

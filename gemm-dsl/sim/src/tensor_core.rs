@@ -30,7 +30,7 @@ const LEAST: i32 = 1 - FloatLayout::BINARY32.bias() - FRACTION as i32;
 pub struct MmaOperand {
     /// Signed integer mantissa, with the hidden bit. Of an infinity it is the sign, of NaN 0.
     mantissa: i32,
-    /// [`ZERO`] for zero, so that it is no candidate for the largest exponent of a sum, and
+    /// [`ZERO`] for zero, so that it is not a candidate for the largest exponent of a sum, and
     /// [`SPECIAL`] for a number that is not finite.
     exponent: i32,
 }

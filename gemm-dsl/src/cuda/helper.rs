@@ -11,7 +11,7 @@ mod tests;
 
 use super::types::{element_type, vector_type};
 use super::{WIDTH, wrap};
-use crate::ir::{Access, Elem, Expr, Guard, Intrinsic, Kernel, Stmt, Ty};
+use crate::ir::{Access, Elem, Expr, Guard, Intrinsic, Kernel, Space, Stmt, Ty};
 use crate::target::Format;
 use crate::target::intrinsic::Spelling;
 use std::collections::BTreeSet;
@@ -206,7 +206,7 @@ pub(super) fn definitions(k: &Kernel) -> Vec<String> {
     let mut zeros = Vec::new();
     k.visit_exprs(&mut |e| match e {
         Expr::Load(access) if access.is_vector() => {
-            note((HelperFamily::Load, 0), load_definition(access.buffer.elem));
+            note((HelperFamily::Load, 0), load_definition(k, access.buffer.elem));
         }
         Expr::Pack(parts) if parts.iter().all(is_zero) => {
             zeros.extend(parts.iter().map(std::ptr::from_ref));
@@ -231,7 +231,7 @@ pub(super) fn definitions(k: &Kernel) -> Vec<String> {
     });
     k.visit(&mut |stmt| match stmt {
         Stmt::Store { target, .. } if target.is_vector() => {
-            note((HelperFamily::Store, 0), store_definition(target.buffer.elem));
+            note((HelperFamily::Store, 0), store_definition(k, target.buffer.elem));
         }
         Stmt::CopyAsync { target, guard, .. } => {
             let guarded = guard.as_ref().map(|g| g.or_zero);
@@ -263,14 +263,39 @@ pub(super) fn definitions(k: &Kernel) -> Vec<String> {
     found.into_iter().map(|(_, text)| text).collect()
 }
 
-fn load_definition(elem: Elem) -> String {
+/// Sentence on vector accesses to local arrays of the kernel; empty if it has none of this type.
+fn local_access(k: &Kernel, elem: Elem, name: &str, is_load: bool) -> String {
+    let is_local = |access: &Access| {
+        access.is_vector()
+            && access.buffer.elem == elem
+            && k[access.buffer].space == Space::Register
+    };
+    let mut found = false;
+    match is_load {
+        true => k.visit_exprs(&mut |e| {
+            found |= matches!(e, Expr::Load(access) if is_local(access));
+        }),
+        false => k.visit(&mut |stmt| {
+            found |= matches!(stmt, Stmt::Store { target, .. } if is_local(target));
+        }),
+    }
+    match found {
+        true => format!(
+            "// It accesses no memory if `{name}` is a local array that the compiler keeps in \
+             registers.\n"
+        ),
+        false => String::new(),
+    }
+}
+
+fn load_definition(k: &Kernel, elem: Elem) -> String {
     let (name, ty, vector) = (load(elem), element_type(elem), vector_type(elem));
-    let what = if elem == Elem::F32 { "four adjacent floats" } else { "16 bytes" };
+    let what = if elem == Elem::F32 { "a float4" } else { "16 bytes" };
+    let local = local_access(k, elem, "from", true);
     format!(
         "\
-// Reads {what} at a 16-byte-aligned address: one access, or none if the compiler
-// keeps the local array that `from` points to in registers.
-__device__ __forceinline__ {vector} {name}(const {ty}* from)
+// Loads {what} from `from`, which must be 16-byte aligned.
+{local}__device__ __forceinline__ {vector} {name}(const {ty}* from)
 {{
     return *reinterpret_cast<const {vector}*>(from);
 }}
@@ -278,14 +303,14 @@ __device__ __forceinline__ {vector} {name}(const {ty}* from)
     )
 }
 
-fn store_definition(elem: Elem) -> String {
+fn store_definition(k: &Kernel, elem: Elem) -> String {
     let (name, ty, vector) = (store(elem), element_type(elem), vector_type(elem));
-    let what = if elem == Elem::F32 { "four adjacent floats" } else { "16 bytes" };
+    let what = if elem == Elem::F32 { "a float4" } else { "16 bytes" };
+    let local = local_access(k, elem, "to", false);
     format!(
         "\
-// Writes {what} at a 16-byte-aligned address: one access, or none if the compiler
-// keeps the local array that `to` points to in registers.
-__device__ __forceinline__ void {name}({ty}* to, {vector} value)
+// Stores {what} to `to`, which must be 16-byte aligned.
+{local}__device__ __forceinline__ void {name}({ty}* to, {vector} value)
 {{
     *reinterpret_cast<{vector}*>(to) = value;
 }}
@@ -342,7 +367,7 @@ fn copy_definition(k: &Kernel, ty: &str, bytes: u32, guarded: Option<bool>) -> S
         ),
         Some(false) => format!(
             "\
-// Predicated asynchronous copy of {bytes} bytes: does nothing unless `valid`.
+// Asynchronous copy of {bytes} bytes if `valid`. The predicate needs no branch, unlike an `if`.
 {}
 {{
     {address}
@@ -397,7 +422,8 @@ fn mma_definition(format: Format) -> String {
     format!(
         "\
 // d += a * b on tensor cores, m16n8k{terms}: {of} operands{words}, f32 accumulators.
-// The matrices are distributed over the lanes of a warp: each lane passes its fragments.
+// With g = lane / 4 and t = lane % 4, a lane holds rows g, g + 8 and columns 2t, 2t + 1 of d
+// (PTX ISA, fragments of mma.m16n8k{terms}).
 {head}
 {{
     asm volatile(\"mma.sync.aligned.m16n8k{terms}.row.col.f32.{of}.{of}.f32\"

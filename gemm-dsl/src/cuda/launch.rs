@@ -1,17 +1,21 @@
-//! Sentence on the launch of a kernel: its grid, its block and its dynamic shared memory.
+//! Sentences on the launch of a kernel: its grid, its block and its dynamic shared memory.
 
 use super::expr::text;
 use super::extremum::{MAX, extremum};
 use crate::ir::{Arith, BinaryOp, Elem, Expr, Kernel, VerifiedKernel};
 
-/// Maximum length of the number of blocks, in characters. A longer one is not printed.
+/// Maximum length of the number of blocks, in characters. A longer one has a line of its own.
 const LONGEST: usize = 60;
 
 /// Dynamic shared memory that a launch may use without a request, in bytes.
 const UNREQUESTED: u64 = 48 * 1024;
 
-/// Returns the sentence; `None` if the number of blocks has no short form.
-pub(super) fn sentence(k: &VerifiedKernel) -> Option<String> {
+/// Returns the sentences, one for each line; none if the number of blocks has no formula.
+pub(super) fn sentences(k: &VerifiedKernel) -> Vec<String> {
+    all(k).unwrap_or_default()
+}
+
+fn all(k: &VerifiedKernel) -> Option<Vec<String>> {
     let geometry = &k.geometry;
     let one = Expr::U64(1);
     let [x, y, z] = &geometry.grid;
@@ -22,9 +26,12 @@ pub(super) fn sentence(k: &VerifiedKernel) -> Option<String> {
         true => format!("{} blocks", count(k, x)?),
         false => format!("grid of ({}, {}) blocks", count(k, x)?, count(k, y)?),
     };
-    if blocks.len() > LONGEST {
-        return None;
-    }
+    let (blocks, grid) = match blocks.len() > LONGEST {
+        false => (blocks, None),
+        true => {
+            ("blocks".to_owned(), Some(format!("Grid: {}.", blocks.trim_start_matches("grid of "))))
+        }
+    };
     let blocks = if blocks == "1 blocks" { "1 block".to_owned() } else { blocks };
     let threads = match (&k.launch_bounds, geometry.block) {
         (_, (x, y)) if y > 1 => format!("({x}, {y}) threads"),
@@ -39,19 +46,23 @@ pub(super) fn sentence(k: &VerifiedKernel) -> Option<String> {
         ),
     };
     let resident = match geometry.blocks_per_sm {
-        None => String::new(),
-        Some(1) => "; compiled for at least 1 block per SM".to_owned(),
+        // One block per SM always fits.
+        None | Some(1) => String::new(),
         Some(blocks) => format!("; compiled for at least {blocks} blocks per SM"),
     };
-    Some(format!("Launch: {blocks} of {threads}{shared}{resident}."))
+    let launch = format!("Launch: {blocks} of {threads}{shared}{resident}.");
+    Some([launch].into_iter().chain(grid).collect())
 }
 
-/// Prints a number of blocks as a formula; `None` if it has no short form.
+/// Prints a number of blocks as a formula; `None` if it has none.
 fn count(k: &Kernel, e: &Expr) -> Option<String> {
-    let simple = |e: &Expr| {
+    // Encloses an operand in parentheses if it contains one of these operators.
+    let operand = |e: &Expr, operators: &[&str]| {
         let text = count(k, e)?;
-        Some(if text.contains(" * ") { format!("({text})") } else { text })
+        let encloses = operators.iter().any(|operator| text.contains(operator));
+        Some(if encloses { format!("({text})") } else { text })
     };
+    let simple = |e: &Expr| operand(e, &[" * ", " + "]);
     Some(match e {
         Expr::I32(n) => n.to_string(),
         Expr::U64(n) => n.to_string(),
@@ -59,7 +70,10 @@ fn count(k: &Kernel, e: &Expr) -> Option<String> {
         Expr::Const(_) => text(k, e),
         Expr::Cast(Elem::U64, e) => count(k, e)?,
         Expr::Binary(BinaryOp::Arith(Arith::Mul), a, b) => {
-            format!("{} * {}", count(k, a)?, count(k, b)?)
+            format!("{} * {}", operand(a, &[" + "])?, operand(b, &[" + "])?)
+        }
+        Expr::Binary(BinaryOp::Arith(Arith::Add), a, b) => {
+            format!("{} + {}", count(k, a)?, count(k, b)?)
         }
         Expr::Binary(BinaryOp::Arith(Arith::Div), _, by) => {
             format!("ceil({} / {})", simple(rounded_up(e)?)?, simple(by)?)

@@ -8,9 +8,10 @@ use super::{Printer, WIDTH};
 use super::{helper, launch};
 use crate::ir::contract::ArrayParameter;
 use crate::ir::{
-    BufferLayout, Expr, Kernel, ParamKind, Requirement, Scalar, Space, Ty, VECTOR_BYTES, Var,
-    VerifiedKernel,
+    BufferLayout, Expr, Kernel, MemoryOrder, ParamKind, Requirement, Scalar, Space, Stmt, Ty,
+    VECTOR_BYTES, Var, VerifiedKernel,
 };
+use crate::target::arch::OLDEST;
 
 /// Name of the array for dynamic shared memory.
 pub(super) const SHARED: &str = "shared_memory";
@@ -23,14 +24,38 @@ pub(super) fn head(out: &mut Printer<'_>) {
     for line in &k.title {
         out.line(format!("// {line}"));
     }
-    let facts = required(k);
+    let mut facts = required(k);
+    if !k.title.is_empty() {
+        facts.splice(0..0, architecture(out.kernel));
+    }
     if !facts.is_empty() {
         out.line(format!("// Requires: {}.", facts.join("; ")));
     }
-    if let Some(launch) = launch::sentence(out.kernel).filter(|_| !k.title.is_empty()) {
-        out.line(format!("// {launch}"));
+    if !k.title.is_empty() {
+        for line in launch::sentences(out.kernel) {
+            out.line(format!("// {line}"));
+        }
     }
     out.line("");
+}
+
+/// Architecture that the kernel requires; `None` if every architecture will do.
+fn architecture(k: &VerifiedKernel) -> Option<String> {
+    // Oldest architecture with atomics and fences that have a memory order.
+    const ORDERED: u32 = 70;
+    let mut is_ordered = false;
+    k.visit(&mut |stmt| {
+        is_ordered |= match stmt {
+            Stmt::Atomic(atomic) => atomic.order != MemoryOrder::Relaxed,
+            Stmt::Fence { order, .. } => *order != MemoryOrder::SeqCst,
+            _ => false,
+        };
+    });
+    match k.min_arch() {
+        arch if k.contract().is_specific => Some(format!("sm_{arch}a")),
+        arch if arch > OLDEST => Some(format!("sm_{arch} or later")),
+        _ => is_ordered.then(|| format!("sm_{ORDERED} or later")),
+    }
 }
 
 /// Maximum value of a scalar parameter of this type.

@@ -93,7 +93,8 @@ pub(super) fn neg(x: impl Into<Expr>) -> Expr {
 }
 
 /// Comment on the reason for a device function in place of one of CUDA's.
-const WRITTEN_OUT: &str = "Written out, so that every GPU and the simulator return the same bits.";
+const WRITTEN_OUT: &str = "IEEE operations only, so the result is bit-exact. CUDA's math functions \
+                           may differ by toolkit.";
 
 /// Declares a device function of one `f32`. In `meaning`, `{bound}` is replaced by the function's
 /// error bound.

@@ -230,7 +230,7 @@ impl BodyLowering<'_> {
             }
             (library::Lowering::Library(_), Some(defined)) => defined.apply(args),
             (library::Lowering::Library(_), None) => {
-                unreachable!("defined before the closure was lowered")
+                unreachable!("Closure::lower_as: it defines all functions first")
             }
         }
     }

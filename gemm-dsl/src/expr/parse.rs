@@ -63,7 +63,8 @@ impl<'t> Parser<'t> {
     }
 
     fn found(&self) -> String {
-        self.peek().map_or("the end".into(), |token| format!("`{}`", clip(&token.text())))
+        let end = || "the end of the expression".to_owned();
+        self.peek().map_or_else(end, |token| format!("`{}`", clip(&token.text())))
     }
 
     fn is_sign(&self, sign: char) -> bool {

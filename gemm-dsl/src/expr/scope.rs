@@ -128,7 +128,7 @@ pub static MAP: ExprScope = ExprScope {
     key: "map",
     example: "|x| x * x",
     values: (1, 4),
-    meaning: "an element of each input",
+    meaning: "one for each input array",
     lent: None,
     operands: &[],
     output: None,

@@ -37,7 +37,7 @@ impl Names {
     }
 
     /// Returns the spelling of a user's name in the source. It differs from all earlier names,
-    /// because both branches of an `if` may define the same name. It is no C++ keyword and no
+    /// because both branches of an `if` may define the same name. It is neither a C++ keyword nor a
     /// function of the kernel, and does not look like a macro.
     pub(crate) fn fresh(&mut self, name: &str) -> String {
         let joined = joined(name);

@@ -29,6 +29,13 @@ pub(super) fn parameter(b: &mut KernelBuilder, operand: Operand) -> BufferId {
     b.global("tickets", Elem::U32, operand)
 }
 
+/// Adds the sentences on the workspace of a kernel to its head. `partials` is the sentence on the
+/// partial results.
+pub(super) fn workspace_title(b: &mut KernelBuilder, partials: &str) {
+    b.title("Workspace: all tickets are 0 before the first launch, and each launch resets them;");
+    b.title(format!("{partials}. Launches that overlap may not share them."));
+}
+
 /// Sets the number of counters.
 pub(super) fn shape(b: &mut KernelBuilder, tickets: BufferId, words: Expr) {
     b.shape(tickets, [words], [1.into()]);

@@ -170,7 +170,9 @@ fn all_located(faults: Vec<Fault>, places: &[Place]) -> syn::Error {
         all.combine(next);
         all
     });
-    all.unwrap_or_else(|| unreachable!("planned_by, table::read: what has no plan has a fault"))
+    all.unwrap_or_else(|| {
+        unreachable!("planned_by, table::read: a spec without a plan has a fault")
+    })
 }
 
 fn located(fault: SpecError, span: Option<Span>, places: &[Place]) -> syn::Error {

@@ -29,6 +29,11 @@ pub(crate) fn too_long(name: &str, most: usize) -> SpecError {
     )
 }
 
+/// Names two numbers, or one if they are equal.
+pub(crate) fn of_both(m: u32, n: u32) -> String {
+    if m == n { m.to_string() } else { format!("{m} and {n}") }
+}
+
 /// Lists the divisions that leave a remainder, for example `30 rows mod 4 = 2`.
 pub(crate) fn remainders(axes: [(&str, u32, u32); 2]) -> String {
     let parts: Vec<String> = axes

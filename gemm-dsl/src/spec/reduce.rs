@@ -3,6 +3,7 @@ mod types;
 
 pub use types::{AccType, DataType, IndexType, ResultType};
 
+use super::Spec;
 use super::expression::{Finish, Fold, Identity, Map};
 use super::table::{derived_name, given_name, spec, words};
 use crate::ir::{Elem, VECTOR_BYTES};
@@ -96,8 +97,8 @@ words! {
 }
 
 words! {
-    /// Number of launches by which several blocks fold one result. `passes` and `once` of one spec
-    /// give the same bits.
+    /// Method by which the values of several blocks are folded into one result. `passes` and
+    /// `once` of one spec give the same bits.
     LaunchForm {
         /// As many launches as it takes until one value is left. Each block folds one tile of
         /// elements, and the next launch folds the blocks' values. Only for whole arrays of `f32`
@@ -114,7 +115,7 @@ words! {
 
 spec! {
     /// Reduction of arrays: each result is folded from many elements.
-    ReduceSpec for "reduce_kernel" {
+    ReduceSpec for "reduce_kernel", functions "reduce_" {
         /// Operator that folds the elements.
         op(Op): Op = Op::Sum, "", on NO_FOLD, what(Results);
         /// Expression that folds two values; it replaces `op`. It should be associative and
@@ -133,11 +134,11 @@ spec! {
         finish(Finish): Option<Finish> = None::<Finish>, "finish_{}", on NUMBERS, what(Results);
         /// Type of the elements in memory.
         element(DataType): DataType = DataType::F32, "{}", called "type", what(Inputs, Results);
-        /// Accumulator type. Default: `f32`, `i32` or `u32` for the storage types `f16`, `bf16`,
-        /// `i8` and `u8`, else the element type. Integer sums wrap.
+        /// Accumulator type. Without the key: `f32` for `f16` and `bf16`, `i32` for `i8`, `u32` for
+        /// `u8`, else the element type. Integer sums wrap.
         acc(AccType): Option<AccType> = None::<AccType>, "acc_{}",
             what(Results) as ReduceSpec::acc_elem;
-        /// Type of a result. Default: the accumulator type.
+        /// Type of a result. Without the key: the accumulator type.
         result(ResultType): Option<ResultType> = None::<ResultType>, "result_{}", on NUMBERS,
             what(Results) as ReduceSpec::result_elem;
         /// Type of indices, of counts and of the offsets of segments.
@@ -153,9 +154,9 @@ spec! {
         /// Number of threads of a block: a power of two from 32 to 1024.
         block(u32): u32 = 256, "";
         /// Number of threads that fold one result together. For rows and segments: a power of two
-        /// up to 32, or the whole block; 32 unless it is given. For columns: a power of two up to
-        /// the block; 8 unless it is given. A block then covers `block / group` neighbouring
-        /// columns, or vectors of columns under `float4`.
+        /// up to 32, or the whole block; without the key, 32. For columns: a power of two up to the
+        /// block; without the key, 8. For columns, a block covers `block / group` adjacent columns,
+        /// or as many vectors of columns under `float4`.
         group(u32): Option<u32> = None::<u32>, "group{}", least 1 "a result needs at least one \
                                                                    thread", on MANY;
         /// Order in which a block combines its values in shared memory.
@@ -174,27 +175,29 @@ spec! {
         /// a thread then folds a vector of neighbouring columns, and stores their results as
         /// vectors.
         float4(bool): bool = false, "float4", on ALIGNED;
-        /// Number of columns that a thread folds. They are one block width apart.
+        /// Number of columns that a thread folds, `block / group` columns apart. Only for columns
+        /// without `float4`.
         coarsen(u32): u32 = 1, "coarsen{}", least 1 "a thread folds at least one column",
             on COLUMNS;
         /// Maximum number of blocks that fold one result; each block loops until no elements are
-        /// left. Default: 1024 for a whole array, else 1. A fixed tree over the block numbers folds
-        /// the blocks' values.
+        /// left. Without the key: 1024 for a whole array, else 1. A fixed tree over the block
+        /// numbers folds the blocks' values.
         blocks(u32): Option<u32> = None::<u32>, "blocks{}", least 1 "a result needs at least one \
                                                                      block", on SHARED;
         /// Number of consecutive elements of a result that a block folds: a multiple of a block's
         /// elements per round. It replaces `blocks` and determines the number of blocks. A fixed
         /// tree over the run numbers folds the runs' values. Several devices can therefore fold
-        /// whole runs separately, and the result has the same bits.
+        /// whole runs separately, and the result has the same bits as on one device: see
+        /// `gemm_runtime::guide::determinism`.
         run(u32): Option<u32> = None::<u32>, "run{}", least 1 "a run has at least one element",
             on SHARED;
-        /// Number of launches by which several blocks fold one result. Default: `tiles` for a whole
-        /// array of `f32` with `sum`, `prod`, `max` or `min`, unless `map`, `finish`,
-        /// `compensated`, `blocks` or `run` is given; else `passes`.
+        /// Method by which the values of several blocks are folded into one result. Without the
+        /// key: `tiles` for a whole array of `f32` with `sum`, `prod`, `max` or `min`, unless
+        /// `map`, `finish`, `compensated`, `blocks` or `run` is given; else `passes`.
         launch(LaunchForm): Option<LaunchForm> = None::<LaunchForm>, "{}", on SEVERAL;
         /// Minimum number of resident blocks per SM: `__launch_bounds__(threads, n)`. It limits the
-        /// registers of a thread, and `1` allows as many as the threads of one block leave. Without
-        /// it the compiler weighs registers against occupancy.
+        /// registers of a thread. With `1`, one block may use all registers of an SM. Without the
+        /// key, the compiler chooses.
         blocks_per_sm(u32): Option<u32> = None::<u32>, "blocks_per_sm{}",
             least 1 "at least one block must fit";
     }
@@ -205,7 +208,7 @@ impl ReduceSpec {
     /// such as `reduce_sum_256_items4_shuffle`.
     pub fn kernel_name(&self) -> String {
         match &self.name {
-            Some(name) => given_name("reduce_", name),
+            Some(name) => given_name(<Self as Spec>::PREFIX, name),
             None => derived_name(format!("reduce_{}_{}", self.verb(), self.block), self),
         }
     }

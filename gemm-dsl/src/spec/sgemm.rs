@@ -8,7 +8,7 @@ pub use words::{
 };
 
 use super::table::{Table, derived_name, given_name, spec};
-use super::{Arith, Block, Epilogue, Rect, Tile};
+use super::{Arith, Block, Epilogue, Rect, Spec, Tile};
 use crate::ir::{Mma, Wgmma};
 use acts::{BOXES, MATRIX, PRODUCER, TILE, WARPGROUPS, naive};
 
@@ -19,12 +19,12 @@ spec! {
     /// Without a [`tile`](field@SgemmSpec::tile), every thread reads its operands from global
     /// memory and computes one element of C after the other. If `thread`, `lanes: k`, `float4`,
     /// `slices` or `split_k` is given, it computes all its elements at once.
-    SgemmSpec for "sgemm_kernel" {
+    SgemmSpec for "sgemm_kernel", functions "sgemm_" {
         /// Layouts of A and B, one letter for each: `n` for row-major and `t` for column-major. C
         /// is row-major.
         layout(GemmLayout): GemmLayout = GemmLayout::Nn, "{}";
         /// Shape of a block in a kernel without `tile`, in threads, or in warps under `lanes: k`.
-        /// Default: 16x16 threads or 8x1 warps.
+        /// Without the key: 16x16 threads or 8x1 warps.
         block(Block): Option<Block> = None, "",
             on naive("with `tile`, the block follows from `tile` and `thread` or `warp`");
         /// Axis along which consecutive threads of a kernel without `tile` run. Under `k`, each
@@ -130,7 +130,7 @@ spec! {
         order(Order): Order = Order::Row, "{}", on TILE;
         /// Minimum number of resident blocks per SM: `__launch_bounds__(threads, n)`. It limits the
         /// registers of a thread to its share of an SM with n blocks. Without the key, the compiler
-        /// weighs registers against occupancy.
+        /// chooses.
         blocks_per_sm(u32): Option<u32> = None, "blocks_per_sm{}",
             least 1 "at least one block must fit";
         /// Sliced-K: number of thread groups of a block that take the steps of K in turn. Their
@@ -177,7 +177,7 @@ impl SgemmSpec {
     /// such as `sgemm_128x128x8_8x8_double_buffer`.
     pub fn kernel_name(&self) -> String {
         match (&self.name, self.tile, self.block) {
-            (Some(name), _, _) => given_name("sgemm_", name),
+            (Some(name), _, _) => given_name(<Self as Spec>::PREFIX, name),
             (None, Some(tile), _) => derived_name(format!("sgemm_{tile}"), self),
             (None, None, _) => {
                 let kind = if self.is_direct() { "direct" } else { "naive" };

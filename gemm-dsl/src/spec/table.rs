@@ -215,7 +215,7 @@ pub(crate) fn given_name(family: &str, name: &str) -> String {
 /// same. `what(Inputs)` names the operands whose types depend on the key. `as` names a property of
 /// the spec to compare in place of the field.
 macro_rules! spec {
-    ($(#[$doc:meta])* $spec:ident for $macro:literal {
+    ($(#[$doc:meta])* $spec:ident for $macro:literal, functions $prefix:literal {
         $(
             $(#[doc = $meaning:literal])*
             $key:ident($set:ty): $ty:ty = $default:expr, $tag:literal
@@ -262,6 +262,7 @@ macro_rules! spec {
 
         impl $crate::spec::Spec for $spec {
             const MACRO: &'static str = $macro;
+            const PREFIX: &'static str = $prefix;
 
             fn table() -> Vec<$crate::spec::KeyInfo> {
                 let keys = <Self as $crate::spec::table::Table>::KEYS.iter();
@@ -290,9 +291,11 @@ macro_rules! spec {
         impl $crate::spec::table::Table for $spec {
             const KEYS: &'static [$crate::spec::table::Key<Self>] = &[
                 $crate::spec::table::Key {
-                    meaning: "Name of the kernel. The CUDA function of `foo` is `sgemm_foo` or \
-                              `reduce_foo`; the prefix avoids clashes with CUDA's names. Default: \
-                              derived from the spec.",
+                    meaning: concat!(
+                        "Name of the kernel. The CUDA function of `name: foo` is `", $prefix,
+                        "foo`; the prefix avoids clashes with CUDA's names. Without the key, the \
+                         name is derived from the spec.",
+                    ),
                     ..$crate::spec::table::spec!(@key name, Option<String>, None::<String>, "")
                 },
                 $($crate::spec::table::Key {

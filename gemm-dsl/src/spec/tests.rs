@@ -30,7 +30,7 @@ const FAST: ActsOn<ProbeSpec> = ActsOn {
 
 spec! {
     /// Spec of a family for tests.
-    ProbeSpec for "probe_kernel" {
+    ProbeSpec for "probe_kernel", functions "probe_" {
         /// Pace of the kernel.
         pace(Pace): Pace = Pace::Slow, "{}", what;
         /// Depth of the kernel,

@@ -26,7 +26,7 @@ impl<B: Backend> Clone for Area<B> {
 
 impl<B: Backend> Area<B> {
     /// Number of elements of the rectangle.
-    #[expect(clippy::len_without_is_empty, reason = "a hidden type; nobody asks for emptiness")]
+    #[expect(clippy::len_without_is_empty, reason = "a hidden type; callers never need `is_empty`")]
     pub fn len(&self) -> usize {
         self.rows * self.cols
     }
@@ -36,7 +36,7 @@ impl<B: Backend> Area<B> {
         self.rows <= 1 || self.pitch == self.cols
     }
 
-    /// Number of elements of memory from the first one to the last.
+    /// Elements from the first to the last, including the padding between rows.
     pub fn span(&self) -> usize {
         match self.len() {
             0 => 0,
@@ -44,7 +44,7 @@ impl<B: Backend> Area<B> {
         }
     }
 
-    /// Rectangle of these rows and columns of this one, or `None` if they are not inside.
+    /// The part of this rectangle with the given rows and columns; `None` if it is not inside.
     pub fn part(&self, rows: Range<usize>, cols: Range<usize>) -> Option<Self> {
         if rows.end > self.rows || cols.end > self.cols {
             return None;

@@ -125,7 +125,7 @@ pub(super) fn replaced() -> Outcome {
 }
 
 /// A launch of a macro's kernel compiles the text of the constant and does not read the spec: with
-/// another text and a line that is no spec, it launches the other text.
+/// another text and a line that is not a spec, it launches the other text.
 pub(super) fn constant() -> Outcome {
     const GEMM: SgemmKernel = sgemm_kernel!(block: 16x16);
     let text = GEMM.source().replace("= acc;", "= -acc;");

@@ -45,7 +45,7 @@ impl Sheet {
                 let Some((property, value)) = declaration.split_once(':') else { continue };
                 let shades = Reader { variables: &variables, rest: value }.all()?;
                 if let Some(name) = property.strip_prefix("--") {
-                    let shade = shades.first().ok_or_else(|| format!("{name} is no colour"))?;
+                    let shade = shades.first().ok_or_else(|| format!("{name} is not a colour"))?;
                     variables.insert(name.to_owned(), *shade);
                 } else if !shades.is_empty() {
                     for selector in split(selectors, ',') {
@@ -170,7 +170,7 @@ impl Reader<'_> {
             return Ok([Colour { rgb: [0.0; 3], alpha: 0.0 }; 2]);
         }
         let all = Reader { variables: self.variables, rest: text }.all()?;
-        Ok(*all.first().ok_or_else(|| format!("{text} is no colour"))?)
+        Ok(*all.first().ok_or_else(|| format!("{text} is not a colour"))?)
     }
 }
 

@@ -51,7 +51,7 @@ fn rows<const N: usize>(
 /// If a count is not a number.
 pub fn measured() -> BTreeMap<Which, Measured> {
     let number = |(name, field): (&'static str, &str)| {
-        (name, field.parse().unwrap_or_else(|_| panic!("`{field}` is no {name}")))
+        (name, field.parse().unwrap_or_else(|_| panic!("`{field}` is not a {name}")))
     };
     let mut measured = BTreeMap::new();
     for ([ladder, stage, shape, kernel], counts) in

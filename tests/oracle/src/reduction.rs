@@ -39,8 +39,8 @@ pub struct Verdict {
 pub enum Unjudged {
     /// The operator is not a sum, product or extremum of whole arrays.
     #[error(
-        "the result of `op: {0}` is no float of whole arrays alone, and these bounds are those of \
-         sums, products and extrema. Use `sum`, `prod`, `max` or `min`; `rows` has the others"
+        "the result of `op: {0}` is not a float of whole arrays alone, and these bounds are those \
+         of sums, products and extrema. Use `sum`, `prod`, `max` or `min`; `rows` has the others"
     )]
     Op(Op),
     #[error(

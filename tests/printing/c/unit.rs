@@ -85,7 +85,7 @@ impl Unit {
                 }
                 Statement::Assign { name, value } => {
                     if !variables.contains(name) {
-                        return Err(format!("`{name}` is no variable"));
+                        return Err(format!("`{name}` is not a variable"));
                     }
                     let value = value.value(&known, self)?;
                     if known.insert(name.clone(), value).and_then(Value::ty) != value.ty() {

@@ -109,7 +109,7 @@ fn node(e: &Node) -> String {
         NodeKind::Float(bits) => format!("{:?}f", f64::from_bits(*bits)),
         NodeKind::Int(value) => format!("{value}LL"),
         NodeKind::Name(name) => format!("v_{name}"),
-        NodeKind::Waves(..) => unreachable!("an epilogue is no condition"),
+        NodeKind::Waves(..) => unreachable!("an epilogue is not a condition"),
         NodeKind::Unary(Unary::Neg, of) => format!("(-{})", node(of)),
         NodeKind::Unary(Unary::Not, of) => format!("(!{})", node(of)),
         NodeKind::Binary(op, a, b, _) => format!("({} {} {})", node(a), op.sign(), node(b)),

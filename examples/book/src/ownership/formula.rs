@@ -151,7 +151,7 @@ mod tests {
         // Padded rows, and their transpose.
         assert_eq!(law([4, 8], |r, c| of(r * 9 + c)), "s0;9,18;1,2,4");
         assert_eq!(law([8, 4], |r, c| of(7 + c * 132 + r)), "s7;1,2,4;132,264");
-        // Three is no power of two, but the layout is still linear.
+        // Three is not a power of two, but the layout is still linear.
         assert_eq!(law([3, 3], |r, c| of(r * 3 + c)), "s0;3,6;1,2");
         assert_eq!(law([4, 4], |r, c| of(r * 4 + (c ^ r))), "x0;5,10;1,2");
         assert_eq!(law([2, 6], |_, c| of(c / 3)), "l0*3,1*3,0*3,1*3");

@@ -61,7 +61,7 @@ impl TileArrays {
             matches!(&buffer.layout, BufferLayout::Array { order, .. } if is_stacked(order))
                 && buffer.space == Space::Shared
         };
-        // A ring has an array for A and one for B. A single array with several tiles is no ring.
+        // A ring has an array for A and one for B. A single array with several tiles is not a ring.
         let is_ring = |buffer: &&Buffer| {
             let all = kernel.buffers.iter().filter(|other| stacked(other));
             stacked(buffer)

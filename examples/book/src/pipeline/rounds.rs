@@ -28,7 +28,7 @@ impl Rounds {
 /// Candidates are loops with several rounds that access shared memory, copy tiles or issue matrix
 /// instructions. If there are none, all loops are candidates. The outermost candidate that executes
 /// at least half of the instructions is chosen, otherwise the candidate with the most instructions.
-/// Epilogues and the f32 fallback can take longer, but they are no candidates, because they do not
+/// Epilogues and the f32 fallback can take longer, but they are not candidates, because they do not
 /// access shared memory.
 pub(crate) fn main_loop(kernel: &Kernel, trace: &Trace, events: &[&Event]) -> Option<Rounds> {
     let statements = kernel.statements();

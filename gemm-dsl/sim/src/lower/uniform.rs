@@ -81,7 +81,7 @@ impl Lowering<'_, '_> {
             | Expr::Call(..)
             | Expr::Apply(..)
             | Expr::Pack(_)
-            | Expr::Lane(..) => unreachable!("it differs between threads or is no index"),
+            | Expr::Lane(..) => unreachable!("it differs between threads or is not an index"),
         }
     }
 

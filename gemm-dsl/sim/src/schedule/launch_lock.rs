@@ -1,9 +1,12 @@
 //! Exclusive access of launches to the buffers that they write.
 //!
-//! A launch whose blocks synchronise runs in several orders, and each order starts from the initial
-//! content of the buffers. Until it is done, another such launch must neither write memory that it
-//! uses, nor read memory that it writes. Such launches wait for one another. Each runs on one
-//! thread and waits for nothing while it holds the lock, so all of them make progress.
+//! The simulator repeats a launch whose blocks synchronise with several block orders. Each order
+//! starts from the initial content of the buffers. Until the launch is done, another such launch
+//! must neither write memory that it uses, nor read memory that it writes: the other launch waits.
+//!
+//! Each launch runs on one thread. A progress callback may start another launch on this thread,
+//! which then holds two locks or more. A thread that holds a lock never waits for another one, but
+//! receives [`SimError::InUse`]. Launches therefore cannot wait for one another in a circle.
 
 use crate::buffer::numbered_memory::NumberedMemory;
 use crate::error::SimError;
@@ -28,12 +31,20 @@ impl MemoryUse {
     }
 }
 
-/// Memory of all current launches, and the next launch number.
-static IN_USE: Mutex<(Vec<MemoryUse>, u64)> = Mutex::new((Vec::new(), 0));
+/// All current launches whose blocks synchronise.
+struct CurrentLaunches {
+    uses: Vec<MemoryUse>,
+    /// Number of the next launch.
+    next_launch: u64,
+}
+
+static CURRENT: Mutex<CurrentLaunches> =
+    Mutex::new(CurrentLaunches { uses: Vec::new(), next_launch: 0 });
+/// Signalled when a launch ends and its memory is no longer in use.
 static FREED: Condvar = Condvar::new();
 
-fn in_use() -> MutexGuard<'static, (Vec<MemoryUse>, u64)> {
-    IN_USE.lock().unwrap_or_else(PoisonError::into_inner)
+fn current() -> MutexGuard<'static, CurrentLaunches> {
+    CURRENT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Guard for the exclusive use of a launch's buffers, which ends when it is dropped.
@@ -42,13 +53,12 @@ pub(crate) struct LaunchLock {
 }
 
 impl LaunchLock {
-    /// Waits until no other such launch uses the buffers in a conflicting way. Returns
-    /// [`SimError::InUse`] if this thread is inside such a launch itself, because the wait would
-    /// never end.
+    /// Waits until no launch whose blocks synchronise uses the buffers in a conflicting way. If
+    /// this thread is inside such a launch itself, returns [`SimError::InUse`] instead of waiting.
     pub(crate) fn acquire(launch: &Launch<'_>, code: &Code<'_>) -> Result<Self, SimError> {
-        let mut all = in_use();
-        let number = all.1;
-        all.1 += 1;
+        let mut all = current();
+        let number = all.next_launch;
+        all.next_launch += 1;
         let by = thread::current().id();
         let used: Vec<(usize, MemoryUse)> = (launch.regions.iter().enumerate())
             .flat_map(|(i, region)| {
@@ -58,13 +68,14 @@ impl LaunchLock {
                 memory.map(move |memory| (i, held(memory)))
             })
             .collect();
+        let is_nested = all.uses.iter().any(|held| held.by == by);
         loop {
-            let busy = all.0.iter().find_map(|other| {
-                used.iter().find(|(_, own)| own.excludes(other)).map(|(i, _)| (*i, other.by))
+            let busy = all.uses.iter().find_map(|other| {
+                used.iter().find(|(_, own)| own.excludes(other)).map(|(i, _)| *i)
             });
             match busy {
                 None => break,
-                Some((region, of)) if of == by => {
+                Some(region) if is_nested => {
                     return Err(SimError::InUse {
                         kernel: launch.kernel.name.clone(),
                         buffer: launch.regions[region].name.clone(),
@@ -73,14 +84,14 @@ impl LaunchLock {
                 Some(_) => all = FREED.wait(all).unwrap_or_else(PoisonError::into_inner),
             }
         }
-        all.0.extend(used.into_iter().map(|(_, own)| own));
+        all.uses.extend(used.into_iter().map(|(_, own)| own));
         Ok(Self { launch: number })
     }
 }
 
 impl Drop for LaunchLock {
     fn drop(&mut self) {
-        in_use().0.retain(|other| other.launch != self.launch);
+        current().uses.retain(|other| other.launch != self.launch);
         FREED.notify_all();
     }
 }

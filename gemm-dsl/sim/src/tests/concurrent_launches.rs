@@ -86,6 +86,35 @@ fn a_launch_does_not_wait_for_itself() {
     assert!(launch(&kernel, &arrays, &[]).is_ok());
 }
 
+/// Two threads are each inside a launch, and each starts a launch that needs the other's buffer.
+#[test]
+fn launches_do_not_wait_for_one_another_in_a_circle() {
+    let buffers = [[0; 8]; 2].map(|words| Buffer::from_slice(&words));
+    let part = |own: usize, from: usize, len: usize| buffers[own].view(from, len).expect("inside");
+    let meet = std::sync::Barrier::new(2);
+    let found = std::sync::Mutex::new(Vec::new());
+    let run = |own: usize| {
+        let outer = adding(1, 0, [&part(own, 0, 1), &part(own, 1, 2)]);
+        let inner = adding(1, 0, [&part(1 - own, 0, 1), &part(own, 4, 2)]);
+        let watch = |done: u64, _: u64| {
+            if done == 1 {
+                meet.wait();
+                let launched = launch(&inner.0, &inner.1, &[]);
+                meet.wait();
+                found.lock().expect("nobody fails").push(launched.map(|_| ()));
+            }
+        };
+        let options = Options { progress: Some(&watch), ..Options::default() };
+        launch_with(&outer.0, &outer.1, &[], &options).expect("the order does not matter");
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| run(0));
+        scope.spawn(|| run(1));
+    });
+    let in_use = || Err(SimError::InUse { kernel: "kernel".into(), buffer: "count".into() });
+    assert_eq!(found.into_inner().expect("nobody fails"), [in_use(), in_use()]);
+}
+
 /// Launches may share a buffer that none of them writes.
 #[test]
 fn launches_may_read_the_same() {

@@ -118,7 +118,7 @@ pub(in crate::cuda) fn definition(k: &Kernel, note: &mut impl FnMut((HelperFamil
 }
 
 const TENSOR_MAP_TYPE: &str = "\
-// TMA descriptor of an array, encoded by the driver (`CUtensorMap`).
+// TMA descriptor (`CUtensorMap`) of an array and of the box of a copy, encoded by the host.
 struct __align__(128) TensorMap {
     unsigned long long words[16];
 };
@@ -227,8 +227,8 @@ fn tensor_copy_definition(rank: usize, multicast: bool) -> String {
     let (comment, how, blocks) = match multicast {
         false => (
             "\
-// Starts a TMA copy of a box from global to shared memory, zero-filled outside the array. Its bytes
-// are counted at the mbarrier as they arrive.",
+// Starts a TMA copy of a box from global to shared memory, zero-filled outside the array. The map
+// fixes the extents of the box. Its bytes are counted at the mbarrier as they arrive.",
             "",
             String::new(),
         ),
@@ -237,7 +237,7 @@ fn tensor_copy_definition(rank: usize, multicast: bool) -> String {
             given.push("\"h\"((unsigned short)blocks)".to_owned());
             (
                 "\
-// Starts a TMA copy of a box from global to shared memory, zero-filled outside the array. It goes
+// Starts a TMA copy of a box, whose extents the map fixes, zero-filled outside the array. It goes
 // to the same address in each block of the cluster whose bit in `blocks` is set, and its bytes are
 // counted at that block's mbarrier as they arrive.",
                 "\"\n                 \".multicast::cluster",
@@ -386,9 +386,13 @@ fn limit_definition(more: bool) -> String {
     let (name, how) = (register_limit(more), if more { "inc" } else { "dec" });
     let comment = match more {
         true => {
-            "Raises the register limit per thread; waits until other warps have released enough."
+            "Raises the register limit per thread; waits until other warps have released enough.\n\
+             // The whole warpgroup must execute it."
         }
-        false => "Lowers the register limit per thread and releases the rest.",
+        false => {
+            "Lowers the register limit per thread and releases the rest.\n\
+             // The whole warpgroup must execute it."
+        }
     };
     format!(
         "\

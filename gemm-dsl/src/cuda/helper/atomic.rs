@@ -51,7 +51,7 @@ fn qualifier(order: MemoryOrder) -> &'static str {
         MemoryOrder::Acquire => "acquire",
         MemoryOrder::Release => "release",
         MemoryOrder::AcqRel => "acq_rel",
-        MemoryOrder::SeqCst => unreachable!("verified: an atomic is no fence"),
+        MemoryOrder::SeqCst => unreachable!("verified: an atomic is not a fence"),
     }
 }
 

@@ -162,7 +162,7 @@ impl Builder {
             Binary::Gt => (than + 1, i128::MAX),
             Binary::Ge => (than, i128::MAX),
             Binary::Eq => (than, than),
-            _ => unreachable!("checked: {op:?} of integers is no truth value"),
+            _ => unreachable!("checked: {op:?} of integers is not a truth value"),
         };
         let test = match term {
             ConditionNode::Integer(place) => {

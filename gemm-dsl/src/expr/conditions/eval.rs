@@ -79,7 +79,7 @@ impl<'h> Evaluator<'h> {
     fn truth(&mut self, e: &ConditionNode) -> bool {
         match self.part(e) {
             ConditionValue::Bool(truth) => truth,
-            other => unreachable!("checked: {other} is no truth value"),
+            other => unreachable!("checked: {other} is not a truth value"),
         }
     }
 

@@ -29,8 +29,10 @@ pub(super) fn scale(b: &mut KernelBuilder) -> FunctionId {
     b.function("scale_f32", &meaning, &params, |b, params| {
         let [p, shifted] = [params[0], params[1]];
         let half = b.let_("half", shifted >> Expr::U32(1));
-        // The shift discards the bits above the exponent.
         let power = |n: Expr| of_bits((n << Expr::U32(23)) + bits(1.0));
+        b.comment(
+            "Each shift by 23 moves half of n to the exponent, and drops the bits of 12582912.",
+        );
         let first = b.let_("first", power(half.into()));
         let second = b.let_("second", power(shifted - half));
         p * first * second
@@ -53,6 +55,7 @@ pub(in crate::expr) fn exp(b: &mut KernelBuilder) -> FunctionId {
         let z = b.let_("z", min(max(x, -105.0), 90.0));
         let (shifted, n) = reduce(b, z);
         let r = b.let_("r", fma(n, -LN_2_LOW, fma(n, -LN_2, z)));
+        b.comment("Polynomial for e^r, in Horner form.");
         let coefficients: Vec<f32> = EXPONENTIAL.into_iter().chain([1.0, 1.0]).collect();
         let p = polynomial(b, "p", &r.into(), &coefficients);
         scale.apply([p.into(), bits(shifted)])
@@ -71,7 +74,9 @@ pub fn falling_exponential(b: &mut KernelBuilder) -> FunctionId {
         let z = b.let_("z", max(params[0], -87.0));
         let (shifted, n) = reduce(b, z);
         let f = b.let_("f", fma(z, LOG2_E, neg(n)));
+        b.comment("Polynomial for 2^f, in Horner form.");
         let p = polynomial(b, "p", &f.into(), &SHORT_POWER);
+        b.comment("The shift by 23 moves n to the exponent, and drops the bits of 12582912.");
         of_bits(bits(p) + (bits(shifted) << Expr::U32(23)))
     })
 }
@@ -84,6 +89,7 @@ pub(in crate::expr) fn exp2(b: &mut KernelBuilder) -> FunctionId {
         b.comment(SHIFTED);
         let shifted = b.let_("shifted", z + ROUNDER);
         let f = b.let_("f", z - (shifted - ROUNDER));
+        b.comment("Polynomial for 2^f, in Horner form.");
         let p = polynomial(b, "p", &f.into(), &POWER);
         scale.apply([p.into(), bits(shifted)])
     })

@@ -7,10 +7,14 @@ use crate::target::intrinsic::CANONICAL_NAN;
 /// Returns n and f. For arguments that are not positive finite numbers, [`outside`] replaces the
 /// result.
 fn split(b: &mut KernelBuilder, x: &Expr) -> (Var, Var) {
+    b.comment("Subnormals are scaled by 2^23 first.");
     let tiny = b.let_("tiny", x.clone().lt(f32::MIN_POSITIVE));
     let normal = Expr::from(tiny).select(x.clone() * 8_388_608.0, x.clone());
     let bits_ = b.let_("bits", bits(normal));
-    // Exponent bits of the difference between the bits of x and the bits of 2/3.
+    b.comment(
+        "exponent_bits = n << 23: subtracting the bits of 2/3 selects n with x / 2^n in [2/3, \
+         4/3). 1.1920929e-7 is 2^-23.",
+    );
     let above = (bits_ - bits(2.0 / 3.0)) >> Expr::U32(23);
     let exponent_bits = b.let_("exponent_bits", above << Expr::U32(23));
     let f = b.let_("f", of_bits(bits_ - exponent_bits) - 1.0);
@@ -32,6 +36,7 @@ pub(crate) fn log(b: &mut KernelBuilder) -> FunctionId {
     let meaning = ["ln x, within {bound}: n ln 2 + ln(1 + f) with x = 2^n (1 + f), |f| <= 1 / 3."];
     unary(b, Function::Log, &meaning, |b, x| {
         let (n, f) = split(b, &x);
+        b.comment("Polynomial for (ln(1 + f) - f) / f^2, in Horner form.");
         let p = polynomial(b, "p", &f.into(), &LOGARITHM);
         let part = b.let_("part", fma(f * f, p, f));
         outside(&x, fma(n, std::f32::consts::LN_2, part))
@@ -48,6 +53,7 @@ pub(in crate::expr) fn log2(b: &mut KernelBuilder) -> FunctionId {
         const LOG2_E: f32 = std::f32::consts::LOG2_E;
         const LOG2_E_LOW: f32 = 1.925_963e-8;
         let (n, f) = split(b, &x);
+        b.comment("Polynomial for (log2(1 + f) - f log2 e) / f^2, in Horner form.");
         let p = polynomial(b, "p", &f.into(), &BINARY_LOGARITHM);
         let rest = b.let_("rest", fma(f * f, p, f * LOG2_E_LOW));
         let high = b.let_("high", fma(f, LOG2_E, n));

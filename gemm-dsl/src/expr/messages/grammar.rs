@@ -5,9 +5,11 @@ use crate::expr::{Binary, ExprScope, Function, Type};
 
 pub(crate) fn no_closure(scope: &ExprScope, at: NodeSpan) -> SpecError {
     let ExprScope { key, example, meaning, .. } = scope;
-    let names = if scope.values.1 == 1 { "first parameter is" } else { "parameters are" };
-    let message =
-        format!("`{key}` takes a closure whose {names} {meaning}, as in `{key}: {example}`");
+    let names = match scope.values.1 {
+        1 => "whose first parameter is",
+        _ => "with these parameters:",
+    };
+    let message = format!("`{key}` takes a closure {names} {meaning}, as in `{key}: {example}`");
     SpecError::at_tokens(key, at, message)
 }
 

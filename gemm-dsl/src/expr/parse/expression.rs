@@ -45,6 +45,7 @@ impl Parser<'_> {
             compared = op.is_comparison();
             self.at += length;
             self.part()?;
+            self.operand_after(op.sign())?;
             let right = self.binary(level.above(), depth)?;
             let whole = left.at.to(right.at);
             let kind = NodeKind::Binary(op, Box::new(left), Box::new(right), at);
@@ -70,17 +71,34 @@ impl Parser<'_> {
         if depth > MAX_DEPTH {
             return Err(messages::too_deep(self.key(), self.here(), MAX_DEPTH));
         }
-        let op = match self.peek() {
-            Some(Lexeme::Sign('-', _)) => Unary::Neg,
-            Some(Lexeme::Sign('!', _)) => Unary::Not,
+        let (op, sign) = match self.peek() {
+            Some(Lexeme::Sign('-', _)) => (Unary::Neg, "-"),
+            Some(Lexeme::Sign('!', _)) => (Unary::Not, "!"),
             _ => return self.primary(depth),
         };
         let at = self.here();
         self.part()?;
         self.at += 1;
+        self.operand_after(sign)?;
         let e = self.unary(depth + 1)?;
         let at = at.to(e.at);
         Ok(Node { kind: NodeKind::Unary(op, Box::new(e)), at })
+    }
+
+    /// Returns an error if no operand begins at the current token. `sign` is the operator before
+    /// the token.
+    fn operand_after(&self, sign: &str) -> ParseResult<()> {
+        let begins = match self.peek() {
+            Some(Lexeme::Literal(_) | Lexeme::Open(_)) => true,
+            Some(Lexeme::Word(word)) => word == "if" || !KEYWORDS.contains(&word.as_str()),
+            Some(Lexeme::Sign(sign, _)) => matches!(sign, '-' | '!'),
+            Some(Lexeme::Close(_)) | None => false,
+        };
+        if begins {
+            return Ok(());
+        }
+        let what = format!("an operand after `{sign}`");
+        Err(messages::expected(self.key(), self.here(), &what, &self.found()))
     }
 
     fn primary(&mut self, depth: usize) -> ParseResult<Node> {

@@ -175,8 +175,9 @@ fn remedies_are_sound() {
 
 #[test]
 fn syntax_faults_are_reported() {
-    fault("|acc|", "|", "expected a number, a name or `(`, found the end");
-    fault("|acc| acc +", "+", "expected a number, a name or `(`, found the end");
+    fault("|acc|", "|", "expected a number, a name or `(`, found the end of the expression");
+    fault("|acc| acc +", "+", "expected an operand after `+`, found the end of the expression");
+    fault("|acc| max(acc, -)", ")", "expected an operand after `-`, found `)`");
     fault("|acc| acc acc", "acc", "expected an operator or the end of the expression");
     fault("|acc| 0.0 < acc < 1.0", "<", "comparisons do not chain");
     fault(

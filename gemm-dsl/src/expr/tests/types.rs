@@ -84,7 +84,7 @@ fn an_environment_says_which_values_it_has() {
         &MAP,
         "|a, b, c, d, e| a * b * c * d * e",
         "e",
-        "has 5 parameters, and `map` takes 1 to 4: an element of each input, as in `|x| x * x`; \
+        "has 5 parameters, and `map` takes 1 to 4: one for each input array, as in `|x| x * x`; \
          leave the last out",
     );
     only(&MAP, "|a, b, c, d, e, f| a * b * c * d * e * f", "e, f", "leave the last 2 out");
@@ -92,13 +92,13 @@ fn an_environment_says_which_values_it_has() {
         &MAP,
         "x * x",
         "x",
-        "takes a closure whose parameters are an element of each input, as in `map: |x|",
+        "takes a closure with these parameters: one for each input array, as in `map: |x|",
     );
     only(
         &MAP,
         "|| 1.0",
         "||",
-        "has no parameters; name an element of each input, as in `|x| x * x`",
+        "has no parameters; name one for each input array, as in `|x| x * x`",
     );
     only(&MAP, "|x, y[n]| x * y", "y[n]", "`map` names values, not arrays; write `y` alone");
     only(&MAP, "|x: f64| x", ":", "has the type of its argument; leave `: …` out");

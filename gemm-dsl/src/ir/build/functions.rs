@@ -52,7 +52,9 @@ impl KernelBuilder {
         let params: Vec<Var> = params.iter().map(|(name, ty)| self.var(name, *ty)).collect();
         let mut value = None;
         let body = self.block(|b| value = Some(body(b, &params)));
-        let Some(value) = value else { unreachable!("a block runs what it is given") };
+        let Some(value) = value else {
+            unreachable!("KernelBuilder::block: it calls its argument")
+        };
         let meaning = meaning.iter().map(|line| (*line).to_owned()).collect();
         Function { name: name.into(), meaning, params, body, value }
     }

@@ -99,7 +99,7 @@ impl Verifier<'_> {
                 })
             }
             MbarrierOp::ArriveExpect { bytes } => {
-                require(self.ty(bytes)? == Ty::I32, || "bytes that are no I32".into())
+                require(self.ty(bytes)? == Ty::I32, || "the number of bytes is not an I32".into())
             }
             MbarrierOp::Wait { parity } => {
                 require(self.ty(parity)? == Ty::I32, || "a parity that is not I32".into())
@@ -116,7 +116,7 @@ impl Verifier<'_> {
         }
         if let Some(blocks) = &copy.multicast {
             require(self.ty(blocks)? == Ty::I32, || {
-                "blocks of a multicast that are no I32".into()
+                "the blocks of a multicast are not an I32".into()
             })?;
         }
         self.mbarrier_ref(&copy.barrier)?;

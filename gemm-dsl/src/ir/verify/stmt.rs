@@ -123,7 +123,9 @@ impl Verifier<'_> {
             Stmt::Fence { order, scope } => sync::fence(*order, *scope),
             Stmt::Atomic(atomic) => self.atomic(atomic),
             Stmt::CopyWait { pending } => {
-                require(self.ty(pending)? == Ty::I32, || "groups in flight are no I32".into())?;
+                require(self.ty(pending)? == Ty::I32, || {
+                    "the number of groups in flight is not an I32".into()
+                })?;
                 constant(self.k, pending, "the groups in flight").map(drop)
             }
             Stmt::Mma(Mma { format: _, d, a, b }) => {

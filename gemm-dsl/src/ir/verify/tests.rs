@@ -260,7 +260,7 @@ fn groups_in_flight_are_a_constant() {
     assert_eq!(rule(waits(|b| b.constant("STAGES", 4, "") - 2)), Ok(()));
     breaks(waits(|b| b.constant("STAGES", 1, "") - 2), "the groups in flight is negative: -1");
     breaks(waits(|b| b.let_("n", 1).into()), "the groups in flight: ");
-    breaks(waits(|_| Expr::U64(1)), "groups in flight are no I32");
+    breaks(waits(|_| Expr::U64(1)), "the number of groups in flight is not an I32");
 }
 
 #[test]

@@ -39,7 +39,9 @@ impl FoldAccumulators {
             (Self::Many(arrays), Some(w)) => {
                 arrays.iter().map(|array| Cell::At(Access::new(*array, [w.clone()]))).collect()
             }
-            (Self::Many(_), None) => unreachable!("there are several columns"),
+            (Self::Many(_), None) => {
+                unreachable!("Columns::each: it passes an index if there are several columns")
+            }
         }
     }
 

@@ -51,7 +51,7 @@ impl Expressions {
         let identity = spec.identity.as_ref().map(|identity| {
             let function =
                 identity.closure().lower_as(b, "identity_of_fold", &spec.typing_of_identity());
-            as_folded(function.apply([], |_| unreachable!("it uses no integer")), acc)
+            as_folded(function.apply([], |_| unreachable!("ExprScope: it has no integers")), acc)
         });
         let finish = spec.finish.as_ref().filter(|_| needs.finish).map(|finish| {
             let closure = finish.closure();
@@ -86,13 +86,15 @@ impl Expressions {
         let ElementIndex { index, len } = at;
         let Some(map) = &self.map else {
             let Some(element) = elements.into_iter().next() else {
-                unreachable!("there is an input")
+                unreachable!("params: there is an input")
             };
             let element = computed(element);
             if !is_truth {
                 return element.cast(self.acc).bitcast(held);
             }
-            let Some(elem) = elem_of(&element) else { unreachable!("an element is a number") };
+            let Some(elem) = elem_of(&element) else {
+                unreachable!("DataType: an element is a number")
+            };
             let is_zero = element.equals(zero(elem));
             return is_zero.select(Expr::U32(0), Expr::U32(1));
         };
@@ -116,7 +118,7 @@ impl Expressions {
                 let counted = if self.acc.is_float() { self.acc } else { Elem::I64 };
                 let values = values.into_iter().map(in_expression);
                 let values = values.chain([len.cast(counted)]).take(*takes);
-                let value = finish.apply(values, |_| unreachable!("it uses no integer"));
+                let value = finish.apply(values, |_| unreachable!("ExprScope: it has no integers"));
                 vec![as_folded(value, self.result_in())]
             }
         };
@@ -131,8 +133,9 @@ impl Expressions {
 
 impl UserFold {
     pub(super) fn apply(&self, a: Expr, b: Expr) -> Expr {
-        let value =
-            self.function.apply([a, b].map(in_expression), |_| unreachable!("it uses no integer"));
+        let value = self
+            .function
+            .apply([a, b].map(in_expression), |_| unreachable!("ExprScope: it has no integers"));
         as_folded(value, self.acc)
     }
 }

@@ -201,7 +201,7 @@ impl Finish<'_> {
     fn split(&self) -> &BlockShare {
         match &self.place.split {
             Some(split) => split,
-            None => unreachable!("only several blocks have partials"),
+            None => unreachable!("BlockShare::new: kernels with partials have a share"),
         }
     }
 
@@ -291,7 +291,8 @@ impl Finish<'_> {
         }
         tickets.by_last(b, |b| {
             b.comment(
-                "Last ticket: the acquire-release add and the barrier make all partials visible.",
+                "Last ticket: the acquire-release add and the barrier make all partials visible. \
+                 is_last is the same in the whole block, so barriers are legal here.",
             );
             kept.reset(b, self.place, &team.identity);
             self.fold_partials(b, kept);
@@ -303,7 +304,7 @@ impl Finish<'_> {
     /// one word.
     fn ticket(&self) -> Access {
         let Some(tickets) = self.params.tickets else {
-            unreachable!("a single launch has tickets")
+            unreachable!("params: `Role::Once` has tickets")
         };
         let at = match self.place.folds {
             Folds::Array => 0.into(),

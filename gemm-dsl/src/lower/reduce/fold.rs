@@ -76,7 +76,7 @@ impl Cell {
     fn elem(&self) -> Elem {
         match self.get().ty() {
             Ty::Scalar(elem) => elem,
-            _ => unreachable!("a part is a number"),
+            _ => unreachable!("AccumulatorPart: a part is a number"),
         }
     }
 }
@@ -197,8 +197,8 @@ impl Fold {
         match &self.kind {
             FoldKind::Moments => "Tail: elements past the end are zeros, which are not counted.",
             FoldKind::Logsumexp(_) => {
-                "Tail: elements past the end count as -infinity. Each adds e^-87, which vanishes \
-                 beside a sum of at least 1."
+                "Tail: elements past the end count as -infinity. falling_exp_f32 clamps e^-inf to \
+                 e^-87 (1.6e-38), which vanishes in the final sum, at least 1."
             }
             FoldKind::Value(_) | FoldKind::Arg(_) | FoldKind::Compensated => {
                 "Tail: elements past the end count as the identity."

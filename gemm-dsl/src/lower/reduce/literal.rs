@@ -15,7 +15,7 @@ pub(super) fn number(elem: Elem, value: u32) -> Expr {
         Elem::U32 => Expr::U32(value),
         Elem::I64 => Expr::I64(value.into()),
         Elem::U64 => Expr::U64(value.into()),
-        other => unreachable!("nothing is computed in {other}"),
+        other => unreachable!("AccType, IndexType: no accumulator is a {other}"),
     }
 }
 

@@ -119,6 +119,9 @@ pub(super) fn params(
     }
     let last = Operand::Temp(partials.len());
     let tickets = (role == Role::Once).then(|| tickets::parameter(b, last));
+    if tickets.is_some() {
+        tickets::workspace_title(b, &partials_text(plan, fold));
+    }
     let n = b.extent("n", Ty::U64, Extent::LENGTH);
     let outer = shape::outer_extent(over).map(|extent| {
         let name = match over {
@@ -150,6 +153,25 @@ pub(super) fn params(
     params.declare_inputs(b, plan, &names, wide && reads);
     params.declare_others(b, plan, wide && reads);
     params
+}
+
+/// Sentence on the arrays of partial results.
+fn partials_text(plan: &ReducePlan, fold: &Fold) -> String {
+    let part = if plan.spec().run.is_some() { "run" } else { "block" };
+    let each = match plan.spec().over {
+        Over::All => part.to_owned(),
+        Over::Rows => format!("row and {part}"),
+        Over::Columns => format!("{part} and column"),
+        Over::Middle => format!("matrix, {part} and column"),
+        Over::Segments => format!("segment and {part}"),
+    };
+    match fold.parts() {
+        [_] => format!("partials holds one value per {each}"),
+        parts => {
+            let names = parts.iter().map(|part| format!("partial_{}", part.plural));
+            format!("{} hold one value per {each}", names.collect::<Vec<_>>().join(", "))
+        }
+    }
 }
 
 impl Params {

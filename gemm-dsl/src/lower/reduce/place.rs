@@ -13,6 +13,7 @@ use super::round::Round;
 use super::shape;
 use crate::ir::{Access, BufferId, Const, Expr, KernelBuilder, Scalar, Special, Var};
 use crate::plan::{Blocks, ReducePlan};
+use crate::spec::Over;
 
 /// Position of a thread, with the locations that it reads and writes.
 pub(super) struct FoldPlace {
@@ -204,7 +205,10 @@ impl BlockShare {
             (Blocks::Runs(_), Some(run)) => Some(Self::of_run(b, p, block, run)),
             (Blocks::InTurn(most), _) => {
                 let round = Round::new(b, plan, group, "ROUND").elements;
-                let meaning = format!("maximum number of blocks per {}", super::result_noun(plan));
+                let meaning = match plan.spec().over {
+                    Over::All => "maximum grid size".to_owned(),
+                    _ => format!("maximum number of blocks per {}", super::result_noun(plan)),
+                };
                 let most = b.constant("BLOCKS", most as i32, meaning);
                 let rounds = shape::rounds(p.n.into(), Expr::from(round).wide());
                 let rounds = b.let_("rounds", rounds);

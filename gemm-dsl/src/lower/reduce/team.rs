@@ -49,8 +49,12 @@ impl Team<'_> {
         let declare = || {
             let declared = self.fold.parts().iter().map(|part| {
                 let layout = BufferLayout::row_major(dims.len());
-                let one = if part.plural == "indices" { "index" } else { "value" };
-                let meaning = format!("one {one} per {per}");
+                let one = match (part.plural, self.fold.is_sum()) {
+                    ("indices", _) => "index",
+                    ("x" | "sums", true) => "sum",
+                    _ => "value",
+                };
+                let meaning = format!("{one} of each {per}");
                 b.shared(part.plural, part.elem, dims.to_vec(), layout, meaning)
             });
             declared.collect()

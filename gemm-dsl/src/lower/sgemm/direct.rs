@@ -267,7 +267,7 @@ impl KShare {
     /// Declares the constants of a thread's part of K.
     fn constants(b: &mut KernelBuilder, d: &DirectPlan, parts: [Option<Const>; 2]) -> Self {
         let step = (d.step() > 1)
-            .then(|| b.constant("STEP", d.step() as i32, "elements of K per thread and step"));
+            .then(|| b.constant("STEP", d.step() as i32, "extent along K per thread and step"));
         let unroll = (d.unroll() > 1).then(|| {
             b.constant("UNROLL", d.unroll() as i32, "steps whose loads are in flight together")
         });
@@ -333,9 +333,9 @@ impl KShare {
 /// that split K.
 fn round_text([lanes, slices]: [Option<Const>; 2]) -> &'static str {
     match (lanes, slices) {
-        (_, Some(_)) => "elements of K that a block covers per main-loop iteration",
-        (Some(_), None) => "elements of K that a warp covers per main-loop iteration",
-        (None, None) => "elements of K per main-loop iteration",
+        (_, Some(_)) => "extent along K per block and main-loop iteration",
+        (Some(_), None) => "extent along K per warp and main-loop iteration",
+        (None, None) => "extent along K per main-loop iteration",
     }
 }
 

@@ -56,6 +56,19 @@ pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
                 "The {copies} of A and B, which an earlier kernel wrote, are M x K and N x K: K is"
             ));
             b.title(format!("contiguous, and each row is {}.", splits::padding(&of)));
+            if arith.is_scaled() {
+                b.title(
+                    "Before the split, a power of two scales each row of A and each column of B \
+                     into the range of",
+                );
+                b.title("f16; this kernel undoes the scaling.");
+            }
+            let order = match plan.kind().wgmma() {
+                Some(_) if arith.is_scaled() => "row_max, splits, this kernel, f32 fallback",
+                Some(_) if arith.is_emulation() => "splits, this kernel, f32 fallback",
+                Some(_) | None => "splits, this kernel",
+            };
+            b.title(format!("Order of the launches: {order}."));
             b.title(match plan.kind().wgmma() {
                 Some(t) if t.recomputes() => {
                     "A and B themselves are read only to recompute overflowed sums."

@@ -7,6 +7,7 @@ mod factor_tiles;
 pub(crate) mod row_scale;
 
 use super::shared::problem::{GemmProblem, TakenMatrices};
+use super::shared::split_products::number;
 use super::shared::splits::{FactorExtents, Pads, Splits, TERMS, literal_pads, name, padding};
 use super::shared::tf32::{tf32_bits, to_tf32, to_tf32_or_nan};
 use super::shared::unrepresentable::{TileFlags, UnrepresentableFlag, bits_lost_in_tf32};
@@ -22,7 +23,8 @@ use crate::target::Format;
 use factor_tiles::{FactorTile, FactorTiles};
 use row_scale::RowMax;
 
-/// Number of resident blocks per SM. It is more than enough to saturate memory bandwidth.
+/// Minimum number of resident blocks per SM. The kernel is bound by memory, and more blocks keep
+/// more loads in flight.
 const RESIDENT: u32 = 6;
 
 /// Builds the kernel that computes the splits.
@@ -32,12 +34,18 @@ pub(crate) fn kernel(plan: &SgemmPlan, of: &SplitsPlan) -> Result<VerifiedKernel
     match of.count() {
         1 => b.title(format!("Converts A and B to {format} for a GEMM on tensor cores.")),
         splits => b.title(format!(
-            "Splits each element of A and B into a sum of {splits} x {format}, for a GEMM on \
-             tensor cores."
+            "Splits each element of A and B into {} {format} values whose sum approximates it, for \
+             a GEMM on tensor cores.",
+            number(splits),
         )),
     }
     b.title(format!("In the results K is contiguous, and each row is {} with zeros.", padding(of)));
     b.title(format!("Generated from sgemm_kernel!({})", plan.spec()));
+    if plan.spec().blocks_per_sm.is_some() {
+        b.title(
+            "The key blocks_per_sm is for the GEMM, not for this kernel, which is memory-bound.",
+        );
+    }
     let problem = GemmProblem::declare(&mut b, plan, TakenMatrices::Factors).with_distinct(&mut b);
     let buffers =
         Factor::BOTH.map(|factor| b.global(name(factor), of.elem(), SPLITS[factor.index()]));
@@ -67,7 +75,10 @@ pub(crate) fn kernel(plan: &SgemmPlan, of: &SplitsPlan) -> Result<VerifiedKernel
         let word = b.shared("lost_of_tile", U32, [], BufferLayout::row_major(0), meaning);
         (flags, Access::new(word, []))
     });
-    let bits = emulates.then(|| b.mut_("bits", Expr::U32(0)));
+    let bits = emulates.then(|| {
+        b.comment("bits becomes nonzero if the splits do not represent some value of this thread.");
+        b.mut_("bits", Expr::U32(0))
+    });
     let scaled = row_max.map(|row_max| {
         let meaning = "power-of-two scale of each row or column";
         let layout = BufferLayout::row_major(1);
@@ -159,7 +170,7 @@ impl SplitKernel<'_> {
         b.barrier();
         self.split(b, side);
         if let (Some((flags, word)), Some(bits)) = (&self.flags, self.bits) {
-            b.comment("Flag tiles with values that the split cannot represent, for the GEMM.");
+            b.comment("Flag this tile for the GEMM if some value is not representable.");
             b.if_(Expr::from(bits).any_bit(), |b| {
                 let (one, order) = (Expr::U32(1), MemoryOrder::Relaxed);
                 b.atomic_only(AtomicOp::Max, word.clone(), one, order, Scope::Block);
@@ -180,7 +191,10 @@ impl SplitKernel<'_> {
         let lanes = i32::from(elem.vector_lanes());
         let unit = b.constant("UNIT", lanes, "elements of a split in 16 bytes");
         let rounds = lines * terms / unit / threads;
-        b.comment("A thread computes 16 bytes of each split, from adjacent elements of K.");
+        b.comment(
+            "Per iteration, a thread computes 16 bytes of each split from elements adjacent along \
+             K.",
+        );
         b.unrolled("i", rounds, |b, i| {
             let of_line = terms / unit;
             let at = tid + i * threads;
@@ -244,7 +258,7 @@ impl SplitKernel<'_> {
         };
         self.splits.each(b, round);
         if let (Some(bits), Format::Bf16) = (self.bits, plan.format()) {
-            b.comment("Remainders that the splits do not represent, as bits.");
+            b.comment("A remainder that is not 0 is lost.");
             b.unrolled("j", unit, |b, j| {
                 b.assign(bits, bits | of(value, j).load().bitcast(U32));
             });

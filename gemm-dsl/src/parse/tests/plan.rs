@@ -179,7 +179,7 @@ pub(super) const SPECS: &[Faulty] = &[
         &[(
             "3x5",
             "`thread: 3x5` does not divide `tile: 64x64x8`: 64 rows mod 3 = 1, 64 columns mod 5 = \
-             4; use divisors of 64 and 64 for `thread`",
+             4; use divisors of 64 for `thread`",
         )],
     ),
     (
@@ -203,7 +203,7 @@ pub(super) const SPECS: &[Faulty] = &[
         &[(
             "30x16",
             "`thread: 4x4` does not divide `warp: 30x16`: 30 rows mod 4 = 2; use multiples of 4 \
-             and 4 for `warp`",
+             for `warp`",
         )],
     ),
     (

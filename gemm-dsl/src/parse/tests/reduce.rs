@@ -123,19 +123,27 @@ pub(super) const SPECS: &[Faulty] = &[
              128",
         )],
     ),
-    ("block: 16", &[("16", "`block: 16` is less than one warp of 32 threads; use 32 or more")]),
+    (
+        "block: 16",
+        &[(
+            "16",
+            "`block: 16` is less than one warp of 32 threads; use a power of two from 32 to 1024",
+        )],
+    ),
     (
         "block: 2048",
         &[(
             "2048",
-            "`block: 2048` is more than the 1024 threads a block may have; use 1024 or less",
+            "`block: 2048` is more than the 1024 threads a block may have; use a power of two from \
+             32 to 1024",
         )],
     ),
     (
         "block: 3000",
         &[(
             "3000",
-            "`block: 3000` is more than the 1024 threads a block may have; use 1024 or less",
+            "`block: 3000` is more than the 1024 threads a block may have; use a power of two from \
+             32 to 1024",
         )],
     ),
     ("items: 0", &[("0", "`items: 0`: a thread folds at least one item; use 1 or more")]),

@@ -25,7 +25,7 @@ fn acts<S: Family + Table>() {
     for key in S::KEYS {
         let Some(on) = &key.acts_on else { continue };
         let first = on.rests_on[0];
-        let decider = S::key(first).unwrap_or_else(|| panic!("{first} is no key"));
+        let decider = S::key(first).unwrap_or_else(|| panic!("{first} is not a key"));
         let elsewhere = match (on.includes)(&S::default()) {
             false => String::new(),
             true => match decider.kind {

@@ -128,14 +128,14 @@ const TABLES: &[Faulty] = &[
             ),
             ("=", "`=` is only for `let`; to compare, write `==`"),
             ("|", "`condition` takes no parameters; write the expression alone, as in `len <= 64`"),
-            ("<", "expected a number, a name or `(`, found the end"),
+            ("<", "expected an operand after `<`, found the end of the expression"),
         ],
     ),
     // A faulty condition does not count as `else`, and its rule is still checked.
     (
         "len <= 4 && => items: 0",
         &[
-            ("&", "expected a number, a name or `(`, found the end"),
+            ("&", "expected an operand after `&&`, found the end of the expression"),
             ("0", "`items: 0`: a thread folds at least one item; use 1 or more"),
             ("0", NO_ELSE),
         ],
@@ -151,8 +151,8 @@ const TABLES: &[Faulty] = &[
         "len < 9 => op: max; else => op: min, group: 1",
         &[(
             "group",
-            "`group` has no effect: all threads fold one result; choose several results by `over`, \
-             such as `over: rows`, or leave `group` out",
+            "`group` has no effect: all threads fold one result; compute several results with \
+             `over: rows`, or leave `group` out",
         )],
     ),
     // A first rule that could not be parsed is not compared with the others.

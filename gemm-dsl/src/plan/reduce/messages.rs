@@ -20,7 +20,10 @@ pub(crate) fn block_zero() -> SpecError {
 pub(crate) fn block_small(block: u32) -> SpecError {
     SpecError::at_value(
         &["block"],
-        format!("`block: {block}` is less than one warp of {WARP} threads; use {WARP} or more"),
+        format!(
+            "`block: {block}` is less than one warp of {WARP} threads; use a power of two from \
+             {WARP} to {BLOCK_THREADS}"
+        ),
     )
 }
 
@@ -29,7 +32,7 @@ pub(crate) fn block_large(block: u32) -> SpecError {
         &["block"],
         format!(
             "`block: {block}` is more than the {BLOCK_THREADS} threads a block may have; use \
-             {BLOCK_THREADS} or less"
+             a power of two from {WARP} to {BLOCK_THREADS}"
         ),
     )
 }

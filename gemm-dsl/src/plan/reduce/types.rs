@@ -23,7 +23,9 @@ pub struct Types {
 /// Returns the types of a spec, and reports errors in them and in the expressions.
 pub(super) fn resolve(spec: &ReduceSpec, faults: &mut Faults) -> Types {
     let (element, acc) = (spec.element.elem(), spec.acc_elem());
-    let [(_, result), ..] = spec.results()[..] else { unreachable!("there is a result") };
+    let [(_, result), ..] = spec.results()[..] else {
+        unreachable!("ReduceSpec::results: there is a result")
+    };
     let types = Types { element, acc, index: spec.index.elem(), result };
     let truth = spec.operator().is_some_and(Op::is_truth);
     if spec.map.is_none() && !truth {

@@ -77,6 +77,8 @@ impl EpiloguePlan {
             0 => tiles,
             sums => tiles.next_multiple_of(16) + sums,
         };
-        u64::try_from(all).unwrap_or_else(|_| unreachable!("a plan's block is within its limit"))
+        u64::try_from(all).unwrap_or_else(|_| {
+            unreachable!("check: the block is within the limit of shared memory")
+        })
     }
 }

@@ -23,7 +23,7 @@ impl Axis {
         match self {
             Self::M => Factor::A,
             Self::N => Factor::B,
-            Self::K => unreachable!("C has no axis K"),
+            Self::K => unreachable!("OperandPlan: the free axis of an operand is M or N"),
         }
     }
 }

@@ -55,7 +55,7 @@ pub(super) const MANY: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| spec.over != Over::All,
     rests_on: &["over"],
     because: "all threads fold one result",
-    suggestion: Suggestion::Or("choose several results by `over`, such as `over: rows`"),
+    suggestion: Suggestion::Or("compute several results with `over: rows`"),
 };
 
 /// Reductions of tensors with more than one dimension.

@@ -120,10 +120,12 @@ impl ResultType {
 words! {
     /// Type of indices and lengths.
     IndexType {
-        /// Indices up to 2^32 − 1. If indices or counts are kept, a result has at most 2^32 − 2
-        /// elements; for segments, this limit applies to the whole array.
+        /// 32-bit indices, counts and offsets. Under `argmax`, `argmin` and `mean_var`, at most
+        /// 2^32 − 2 elements may be folded into one result, because the accumulators hold an index
+        /// or a count, and the index 2^32 − 1 stands for no element. With these operators and
+        /// `over: segments`, the whole array may have at most 2^32 − 2 elements.
         U32 = "u32",
-        /// Any number of elements.
+        /// 64-bit indices, counts and offsets: any number of elements.
         U64 = "u64",
     }
 }

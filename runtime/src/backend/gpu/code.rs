@@ -98,7 +98,7 @@ impl Gpu {
                 KernelArg::Array(address) => pointer(&address.at),
                 KernelArg::TensorMap { .. } => match maps.next() {
                     Some(map) => pointer(map),
-                    None => unreachable!("a map was encoded for each such argument"),
+                    None => unreachable!("the loop above: it encodes a map for each such argument"),
                 },
                 KernelArg::List { pointers, .. } => pointer(pointers.at()),
             });

@@ -128,8 +128,8 @@ impl Arguments {
     /// ([`Options::instructions`]).
     ///
     /// # Errors
-    /// Returns an error if the arguments do not fit the kernel. A fault of the kernel is no error
-    /// but part of the [`Replay`].
+    /// Returns an error if the arguments do not fit the kernel. A fault of the kernel is not an
+    /// error but part of the [`Replay`].
     pub fn replay(
         &self,
         kernel: &VerifiedKernel,

@@ -44,7 +44,7 @@ pub(super) fn extents(
     inputs: &[AnyInput<'_>],
 ) -> Result<(u64, u64, u64)> {
     let (Some(input), Some(name)) = (inputs.first(), spec.inputs().into_iter().next()) else {
-        unreachable!("a reduction has an input")
+        unreachable!("ReduceSpec::inputs: there is an input")
     };
     dispatch!(device, on => extents_on(on, spec.over, name, *input))
 }
@@ -98,7 +98,7 @@ fn fold_on<B: Finds>(
         }
         lies.push(axes);
     }
-    let Some(folded) = lies.first() else { unreachable!("a reduction has an input") };
+    let Some(folded) = lies.first() else { unreachable!("ReduceSpec::inputs: there is an input") };
     let length = folded.extent(Extent::LENGTH);
     check_length(program, folded.name, length)?;
     if let Some((_, _, cut)) = &offsets

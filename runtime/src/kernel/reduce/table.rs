@@ -185,6 +185,8 @@ impl<T, R> ReduceTable<T, R> {
 
 /// Spec of the first rule. All rules compute the same reduction.
 fn work(read: &ParsedTable<ReduceSpec>) -> &ReduceSpec {
-    let Some(row) = read.table.rules().first() else { unreachable!("a table has a row") };
+    let Some(row) = read.table.rules().first() else {
+        unreachable!("table::read: a table has a rule")
+    };
     &row.spec
 }

@@ -189,7 +189,7 @@ impl Rendezvous<'_> {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     self.strangers.push(stranger)
                 }
-                // The peer is no rank, so its connection is dropped.
+                // The peer is not a rank, so its connection is dropped.
                 Err(_) => {}
             }
         }

@@ -1,5 +1,5 @@
-//! Worlds of simulated devices return the same bits as one device, for any number of ranks,
-//! distributions, shapes and specs. Faults are reported to all ranks.
+//! Tests that worlds of simulated devices return the same bits as one device, for many rank counts,
+//! distributions, shapes and specs, partly random. Faults are reported to all ranks.
 
 mod faults;
 mod jobs;

@@ -65,7 +65,7 @@ impl FitSamples {
         }
         let lines: BTreeSet<&String> = known.iter().flat_map(|(_, times)| times.keys()).collect();
         let lines: Vec<String> = lines.into_iter().cloned().collect();
-        // The number of small tiles is nearly proportional to the size of C, so it is no feature.
+        // The number of small tiles is nearly proportional to the size of C: it is not a feature.
         let tile = |line: &String| {
             let (m, n) = line.parse::<SgemmSpec>().ok()?.plan().ok()?.block_tile();
             (m.min(n) >= LEAST_TILE).then_some((m, n))

@@ -37,7 +37,7 @@ fn a_barrier_in_shared_memory_has_a_number_of_arrivals() {
     breaks(at_barrier(|b, of| b.mbarrier_wait(of, 0, Expr::U64(0))), "a parity that is not I32");
     breaks(
         at_barrier(|b, of| b.mbarrier_arrive_expect(of, 0, Expr::U64(0))),
-        "bytes that are no I32",
+        "the number of bytes is not an I32",
     );
     breaks(at_barrier(|b, of| b.mbarrier_arrive(of, Expr::F32(0.0))), "which of full");
     breaks(at_barrier(|b, _| b.mbarrier_arrive(MbarrierId { id: 1 }, 0)), "unknown barriers");

@@ -73,7 +73,7 @@ fn cluster_features_need_a_cluster() {
 #[test]
 fn blocks_of_a_cluster_have_numbers() {
     breaks(arriving(2, Expr::U64(1)), "a block of the cluster that is not I32");
-    breaks(bringing(2, Some(Expr::U64(1))), "blocks of a multicast that are no I32");
+    breaks(bringing(2, Some(Expr::U64(1))), "the blocks of a multicast are not an I32");
     let unknown = |b: &mut KernelBuilder, _| b.mbarrier_arrive_remote(MbarrierId { id: 1 }, 0, 1);
     breaks(of(2, unknown), "unknown barriers");
 }

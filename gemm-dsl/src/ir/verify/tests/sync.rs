@@ -191,7 +191,7 @@ fn the_former_value_is_an_immutable_variable_of_the_block() {
         b.store(at(output, 1), kept.expect("declared"));
     });
     breaks(outside, "variable old is out of scope");
-    // The variable has the type of the word, and is no operand of its own atomic.
+    // The variable has the type of the word, and is not an operand of its own atomic.
     let typed = |ty: Ty| {
         kernel(Elem::U32, |b, _, output| {
             let old = Some(b.var("old", ty));

@@ -53,7 +53,7 @@ impl Logsumexp {
         let (top, sum) = (&kept[0], &kept[1]);
         b.comment(
             "Online: sum is the sum of e^(x - base) so far. When the maximum rises, sum is \
-             rescaled to the new base.",
+             rescaled to the new base. If a finite maximum stays, the factor is exactly 1.",
         );
         let new_top = b.mut_("new_top", top.get());
         held.each(b, |b, value, _| b.assign(new_top, maximum(new_top, value)));

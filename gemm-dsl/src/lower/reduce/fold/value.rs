@@ -79,6 +79,6 @@ pub(super) fn extreme(elem: Elem, greatest: bool) -> Expr {
         Elem::U32 => Expr::U32(if greatest { u32::MAX } else { 0 }),
         Elem::I64 => Expr::I64(if greatest { i64::MAX } else { i64::MIN }),
         Elem::U64 => Expr::U64(if greatest { u64::MAX } else { 0 }),
-        other => unreachable!("nothing is computed in {other}"),
+        other => unreachable!("AccType: no accumulator is a {other}"),
     }
 }

@@ -6,6 +6,15 @@ use crate::lower::reduce::fold::Cell;
 use crate::lower::reduce::{WARP, halve};
 use std::slice;
 
+/// Lists names: `a`, `a and b`, or `a, b and c`.
+fn listed<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    let names: Vec<&str> = names.collect();
+    match names.split_last() {
+        Some((last, others @ [_, ..])) => format!("{} and {last}", others.join(", ")),
+        _ => names.concat(),
+    }
+}
+
 impl Team<'_> {
     /// Folds the accumulators of each group of `group` neighbouring lanes into that of the first
     /// lane.
@@ -42,8 +51,8 @@ impl Team<'_> {
         let kept: Vec<Cell> = named.collect();
         let [folds, _] = self.fold.verbs();
         let shuffle = format!(
-            "Warp shuffle reduction: each lane {folds} the value of lane + s. Lanes without a lane \
-             + s get their own value, which lane 0 never uses."
+            "Warp shuffle reduction: each lane {folds} the value of lane + s, or its own if lane + \
+             s > 31. Such wrong results never reach lane 0."
         );
         if self.plan.block() == WARP as u32 {
             b.comment(shuffle);
@@ -73,9 +82,14 @@ impl Team<'_> {
             });
         };
         if self.folds_twice {
-            let meaning =
-                "Reduces the values of the block's threads; thread 0 receives the result.";
-            b.section("reduce_block", meaning, [], |b, []| by_warps(b, &mut |_| {}));
+            let parts = self.fold.parts();
+            let meaning = format!(
+                "Reduces {} in place over the block; thread 0 gets the result. All threads must \
+                 call it, and a barrier must separate two calls, as both use {}.",
+                listed(parts.iter().map(|part| part.name)),
+                listed(parts.iter().map(|part| part.plural)),
+            );
+            b.section("reduce_block", &meaning, [], |b, []| by_warps(b, &mut |_| {}));
             b.if_(tid.clone().equals(0), |b| done(b, values(&kept)));
         } else {
             by_warps(b, &mut |b| b.if_(tid.clone().equals(0), |b| done(b, values(&kept))));

@@ -67,7 +67,9 @@ impl<'t> WordReader<'t> {
             (FragmentSource::Tile(LaneLine { free, .. }), Some(term)) => {
                 WordSource::Tile { free, term }
             }
-            (FragmentSource::Tile(_), None) => unreachable!("declared above for each such source"),
+            (FragmentSource::Tile(_), None) => {
+                unreachable!("WordReader::declare: `lane_k` exists for such sources")
+            }
         };
         let [of_a, of_b] = of.from.map(source);
         let (rows, cols) = (of.counts.plan.rows(), of.counts.plan.cols());

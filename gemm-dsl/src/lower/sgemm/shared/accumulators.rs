@@ -186,7 +186,7 @@ impl Accumulators {
                 b.store(place, sum);
             }
             AccumulatorStorage::Mma(_) | AccumulatorStorage::Warpgroup(_) => {
-                unreachable!("tensor cores multiply and add by themselves")
+                unreachable!("fragment::multiply: tensor cores have their own step")
             }
         }
     }
@@ -231,8 +231,9 @@ pub(crate) fn exchange_column(b: &mut KernelBuilder, is_even: &Expr, at: impl Fn
 }
 
 /// Comment on such exchanges.
-pub(crate) const EXCHANGE: &str =
-    "Lane pairs exchange accumulators: even lanes keep the upper row, odd lanes the lower row.";
+pub(crate) const EXCHANGE: &str = "Lane pairs exchange accumulators, so that a lane has four \
+                                   adjacent columns for a float4 store: even lanes keep the \
+                                   upper row, odd lanes the lower row.";
 
 /// Record of the values that a lane has met and that the splits cannot represent.
 pub(crate) struct UnrepresentableBits {

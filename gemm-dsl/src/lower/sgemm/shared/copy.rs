@@ -138,9 +138,10 @@ impl CopyDeclaration<'_> {
                 let passes = self.constant(b, "PASSES", lines / step, meaning);
                 let count = self.constant(b, "COPIES", passes * (line / group), per_thread);
                 b.comment(format!(
-                    "Eight threads copy eight adjacent elements of a {what} of {letter}: {} \
-                     contiguous bytes.",
+                    "cp.async cannot transpose, so each copy is one element. Eight threads copy \
+                     eight adjacent elements of a {what} of {letter}, {} contiguous bytes{}.",
                     GROUP * plan.elem().size(),
+                    banks_text(plan),
                 ));
                 let line = b.let_(&line_name, tid / group);
                 let along = b.let_(&along_name, tid % group);
@@ -174,6 +175,18 @@ impl CopyDeclaration<'_> {
                 (count, CopyPlaces::Linear { tid, threads, per_line, total, exact })
             }
         }
+    }
+}
+
+/// Clause on the shared-memory banks of a warp's copies in groups; empty if banks may conflict.
+fn banks_text(plan: &OperandPlan) -> &'static str {
+    let lines_of_warp = WARP / GROUP;
+    let Walk::Groups { step, .. } = plan.walk() else { return "" };
+    // The shared rows of a group then start at distinct multiples of 4 banks.
+    let (_, row) = plan.shared_tile();
+    match plan.elem().size() == 4 && row % GROUP == 4 && step.is_multiple_of(lines_of_warp) {
+        true => "; a warp writes to 32 different banks",
+        false => "",
     }
 }
 

@@ -102,8 +102,8 @@ pub(crate) fn copies_comment(b: &mut KernelBuilder, operands: [&OperandPlan; 2])
             Edge::Exact | Edge::Last | Edge::LastVector => extent.to_owned(),
         };
         b.comment(format!(
-            "A {line} of {letter} past the edge is replaced by the one at its offset in the tile, \
-             modulo {modulus}: copies of distinct elements are faster than copies of one."
+            "A {line} of {letter} past the edge wraps around to its offset in the tile, modulo \
+             {modulus}: copies of many lanes from one address would be slower."
         ));
     }
     b.comment("Outputs computed from these are not stored.");
@@ -147,7 +147,7 @@ pub(crate) fn zeros(plan: &OperandPlan, width: u32) -> Expr {
     let zero = match plan.fill() {
         Fill::MinusZero => -0.0,
         Fill::PlusZero => 0.0,
-        Fill::None => unreachable!("planned: a plan with a ragged K tile has a fill"),
+        Fill::None => unreachable!("OperandPlan::new: a plan with a ragged K tile has a fill"),
     };
     let zero = Expr::F32(zero).cast(plan.elem());
     match width {

@@ -92,7 +92,7 @@ impl<'p> EpilogueExpression<'p> {
             "k" => self.depth.into(),
             "row" => at.row.clone(),
             "col" => at.col.clone(),
-            other => unreachable!("the environment of an epilogue has no `{other}`"),
+            other => unreachable!("EPILOGUE: it has no integer `{other}`"),
         })
     }
 }

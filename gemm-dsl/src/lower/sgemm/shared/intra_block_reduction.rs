@@ -15,8 +15,8 @@ use crate::target::arch::WARP;
 /// Adds the accumulators of a warp's lanes; lane 0 receives the sums.
 pub(crate) fn lanes(b: &mut KernelBuilder, block: &AccumulatorTile<'_>, acc: &Accumulators) {
     b.comment(
-        "Shuffle reduction: each lane adds the accumulators of lane + s; lane 0 ends with the \
-         sums. Lanes without a lane + s add their own value, which lane 0 never uses.",
+        "Shuffle reduction: each lane adds the accumulators of lane + s, or its own if lane + s > \
+         31. Such wrong sums never reach lane 0, which ends with the sums of all lanes.",
     );
     let half = For::above(WARP as i32 / 2, 0).change(Change::Div(2.into())).unroll(Unroll::Full);
     b.loop_("s", half, |b, s| {

@@ -2,8 +2,9 @@
 
 use super::elements::{Adjacent, Elements};
 use crate::ir::{Const, Expr, KernelBuilder, Mma, Var};
-use crate::plan::{MmaPlan, TiledPlan};
+use crate::plan::{Axis, MmaPlan, OperandPlan, TiledPlan};
 use crate::target::arch::WARP;
+use std::collections::BTreeSet;
 
 /// Numbers of `mma` instructions per warp tile.
 #[derive(Clone, Copy, Debug)]
@@ -58,13 +59,17 @@ impl MmaCounts {
         let wn = b.constant("WN", side(t.warp().map(|warp| warp.n())), "columns of C per warp");
         let lanes_m = b.constant("LANES_M", wm / tm, "lanes along M in a warp tile");
         let lanes_n = b.constant("LANES_N", wn / tn, "lanes along N in a warp tile");
-        b.comment(
-            "A warp computes a WM x WN tile of the block tile with mma instructions. Of the tile \
-             of an instruction, a lane",
-        );
         b.comment(match self.plan.exchanges() {
-            false => "holds every eighth row, and two of every eight columns.",
-            true => "holds one row, and after the exchange below four of every eight columns.",
+            false => {
+                "A warp computes a WM x WN tile with mma instructions. With g = lane / 4 and t = \
+                 lane % 4, a lane holds rows g, g + 8 and columns 2t, 2t + 1 of an instruction's \
+                 tile."
+            }
+            true => {
+                "A warp computes a WM x WN tile of the block tile with mma instructions. Of the \
+                 tile of an instruction, a lane holds one row, and after the exchange below four \
+                 of every eight columns."
+            }
         });
         let warp = b.let_("warp", epilogue_thread / WARP as i32);
         let lane = b.let_("lane", epilogue_thread % WARP as i32);
@@ -84,10 +89,7 @@ impl MmaCounts {
         let own = match loads {
             [true, true] => [None, None],
             [loads_a, loads_b] => {
-                b.comment(
-                    "Fragments of a lane: every eighth row of A and column of B, and every fourth \
-                     k of them. K is permuted alike in A and B, so the products are the same.",
-                );
+                b.comment(fragment_text(self.plan, t, loads));
                 let col = (!loads_b).then(|| b.let_("frag_col", warp_col + lane / lanes_n));
                 let term = b.let_("frag_k", lane % lanes_n);
                 let line = |first| LaneLine { free: first, term };
@@ -98,8 +100,8 @@ impl MmaCounts {
         if loads.contains(&true) {
             let elements = if lanes == 4 { "four" } else { "eight" };
             b.comment(format!(
-                "ldmatrix: each lane passes the address of {elements} elements of K, for all lanes \
-                 of its warp.",
+                "ldmatrix: each lane passes the address of {elements} elements adjacent along K, \
+                 for all lanes of its warp.",
             ));
         }
         // Order of the matrices: for A the upper and the lower rows, then both for the next
@@ -138,11 +140,42 @@ impl MmaCounts {
         let from = |own: Option<LaneLine>, told: Option<LdmatrixLine>| match (own, told) {
             (_, Some(told)) => FragmentSource::Ldmatrix(told),
             (Some(own), None) => FragmentSource::Tile(own),
-            (None, None) => unreachable!("a lane reads what ldmatrix does not"),
+            (None, None) => {
+                unreachable!("MmaPlan::loads_a, loads_b: a lane reads what ldmatrix does not")
+            }
         };
         let from = [from(own_a, of_a), from(own_b, of_b)];
         (rows, cols, WarpMma { counts: self, lanes: lanes_m, mma_n, from })
     }
+}
+
+/// Comment on the elements of A and B that a lane loads from the tiles. `loads` is true for an
+/// operand that `ldmatrix` loads.
+fn fragment_text(plan: MmaPlan, t: &TiledPlan, loads: [bool; 2]) -> String {
+    let order = match plan.terms() {
+        // The instruction's own order.
+        8 => "A lane loads k = t and t + 4 of A and B, with t = lane % 4, as by the PTX ISA",
+        _ => {
+            "By the PTX ISA, a lane has k = 2t, 2t + 1, 2t + 8, 2t + 9, with t = lane % 4. Loading \
+             t, t + 4, t + 8, t + 12 of both A and B only reorders the sum"
+        }
+    };
+    let from_tile = |(operand, loads): (OperandPlan, bool)| loads || hits_all_banks(&operand);
+    let conflict_free = [t.a(), t.b()].into_iter().zip(loads).all(from_tile);
+    let banks = if conflict_free { "; a warp then hits 32 different banks" } else { "" };
+    format!("{order}{banks}.")
+}
+
+/// True if the lanes of a warp load one element each from 32 different banks: eight rows or columns
+/// by four k.
+fn hits_all_banks(operand: &OperandPlan) -> bool {
+    let (_, row) = operand.shared_tile();
+    let banks = (0..8).flat_map(|g| (0..4).map(move |t| (g, t))).map(|(g, t)| {
+        let at = if operand.shared() == Axis::K { g * row + t } else { t * row + g };
+        at % WARP
+    });
+    let banks: BTreeSet<u32> = banks.collect();
+    operand.swizzle().is_none() && operand.elem().size() == 4 && banks.len() == WARP as usize
 }
 
 /// Fragments of a warp tile, from the point of view of a lane.

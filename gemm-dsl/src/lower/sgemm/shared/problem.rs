@@ -92,8 +92,9 @@ impl GemmProblem {
     }
 
     fn matrix(&self, nth: usize) -> Matrix {
-        self.matrices[nth]
-            .unwrap_or_else(|| unreachable!("a builder uses only matrices that its kernel takes"))
+        self.matrices[nth].unwrap_or_else(|| {
+            unreachable!("TakenMatrices: the kernel takes the matrices that it uses")
+        })
     }
 
     /// Maximum number of split-K partitions under `split_k: auto`.

@@ -43,6 +43,23 @@ pub(crate) struct TileSharers {
 
 impl TileSharers {
     fn declare(b: &mut KernelBuilder, plan: &SgemmPlan) -> Self {
+        let resident = match plan.blocks_per_sm() {
+            1 => "SMs".to_owned(),
+            blocks => format!("{blocks} * SMs"),
+        };
+        let of = if plan.batch().is_some() { "C over the batch" } else { "C" };
+        b.title(match (plan.cluster(), plan.sharing()) {
+            (1, Sharing::Stream) => format!(
+                "TILES is the number of tiles of {of}. BLOCKS (at most {resident}) share them."
+            ),
+            (1, _) => {
+                format!("TILES is the number of tiles of {of}. BLOCKS is min(TILES, {resident}).")
+            }
+            (blocks, _) => format!(
+                "TILES is the number of tiles of {of}, each for one cluster. CLUSTERS is \
+                 min(TILES, max({resident} / {blocks}, 1))."
+            ),
+        });
         let tiles = b.extent("TILES", Ty::I32, Extent::TILES);
         let sharers = match plan.cluster() {
             1 => b.extent("BLOCKS", Ty::I32, Extent::BLOCKS),

@@ -125,6 +125,7 @@ impl SplitKWorkspace {
         }
         let partials = b.global("partials", plan.types().acc, PARTIALS);
         let tickets = tickets::parameter(b, TICKETS);
+        tickets::workspace_title(b, "partials holds PART_SUMS accumulators per partial tile");
         let sums =
             b.constant("PART_SUMS", places * epilogue_threads, "accumulators of a partial tile");
         b.shape(partials, [parts, Expr::from(sums).wide()], [sums.into(), 1.into()]);

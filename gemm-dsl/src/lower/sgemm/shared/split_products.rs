@@ -48,7 +48,8 @@ pub(crate) fn promotion_comment(b: &mut KernelBuilder, part: &str) {
     ));
 }
 
-fn number(n: u32) -> &'static str {
+/// Word for a number up to nine.
+pub(crate) fn number(n: u32) -> &'static str {
     ["none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"][n as usize]
 }
 

@@ -176,6 +176,19 @@ impl Splits {
     pub fn read(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) -> [BufferId; 2] {
         let (elem, bk) = (t.elem(), t.bk());
         let splits = t.splits().count();
+        if t.copies() == Copies::Tma {
+            let per_split = if splits > 1 { " x SPLITS" } else { "" };
+            b.title(match plan.cluster() {
+                1 => format!(
+                    "The tensor maps fix the boxes of a copy: BK x BM{per_split} of A, BK x \
+                     BN{per_split} of B."
+                ),
+                _ => format!(
+                    "The tensor maps fix the boxes of a copy: BK x BM{per_split} of A, BK x PART \
+                     of B."
+                ),
+            });
+        }
         let splits = (splits > 1 || plan.batch().is_some()).then_some(splits);
         Factor::BOTH.map(|factor| match t.copies() {
             Copies::Threads => b.global(name(factor), elem, SPLITS[factor.index()]),
@@ -212,7 +225,10 @@ impl Splits {
                 b.require(Requirement::Range { scalar, min: 0, max });
             }
         }
-        let pitch = (copies == Copies::Threads).then(|| b.extent("pitch", Ty::I32, Extent::PITCH));
+        let pitch = (copies == Copies::Threads).then(|| {
+            b.title("pitch is the number of elements per row of the splits, with the padding.");
+            b.extent("pitch", Ty::I32, Extent::PITCH)
+        });
         let row = match pitch {
             Some(pitch) => Expr::from(pitch),
             None => padded(problem.k.into(), of.terms(), &pads[2]),
@@ -230,8 +246,9 @@ impl Splits {
 
     /// Row stride in elements, including padding.
     pub fn pitch(&self) -> Scalar {
-        self.pitch
-            .unwrap_or_else(|| unreachable!("only kernels whose threads compute addresses use it"))
+        self.pitch.unwrap_or_else(|| {
+            unreachable!("Splits::shape: `Copies::Threads` declares the row stride")
+        })
     }
 
     /// Multiplies `each` by the number of splits.

@@ -45,6 +45,7 @@ impl UnrepresentableFlag {
     pub fn parameter(b: &mut KernelBuilder) -> Self {
         let word = b.global("unrepresentable", Elem::U32, UNREPRESENTABLE);
         b.shape(word, [1.into()], [1.into()]);
+        b.title("unrepresentable[0] is not 0 if the splits do not represent some value.");
         Self(word)
     }
 
@@ -55,7 +56,8 @@ impl UnrepresentableFlag {
     /// Sets the flag if `bits` is nonzero, which reports a value that the splits cannot represent.
     pub fn tell(self, b: &mut KernelBuilder, bits: Expr) {
         b.comment(
-            "Flag values that the split cannot represent, for the kernels launched after this one.",
+            "Flag values that the splits do not represent, for the kernels launched after this \
+             one.",
         );
         b.if_(bits.any_bit(), |b| {
             let (one, order) = (Expr::U32(1), MemoryOrder::Relaxed);
@@ -66,8 +68,8 @@ impl UnrepresentableFlag {
     /// Returns true if the flag is clear, so that the splits represent all values.
     pub fn none(self, b: &mut KernelBuilder) -> Expr {
         b.comment(
-            "If the split cannot represent all values, this kernel computes nothing; the f32 \
-             fallback after it computes C.",
+            "If the splits do not represent some value, k_tiles is 0 and nothing is stored; the \
+             f32 fallback after this kernel computes C.",
         );
         let unrepresentable = b.let_("needs_fallback", self.word().load());
         Expr::from(unrepresentable).equals(Expr::U32(0))
@@ -91,7 +93,7 @@ impl FlaggedTile {
         let lines = "rows of A, or columns of B, of a flagged tile";
         Self {
             lines: b.constant("FLAG_LINES", LINES, lines),
-            terms: b.constant("FLAG_K", TERMS, "extent of K of a flagged tile"),
+            terms: b.constant("FLAG_K", TERMS, "extent of a flagged tile along K"),
         }
     }
 
@@ -120,6 +122,11 @@ pub(crate) fn tile_flags(
 impl TileFlags {
     /// Declares the parameters, after those of the problem.
     pub fn parameters(b: &mut KernelBuilder) -> Self {
+        b.title(format!(
+            "lost_a and lost_b hold one word per tile of {LINES} rows or columns by {TERMS} k: not \
+             0 if the",
+        ));
+        b.title("splits do not represent some value of the tile.");
         Self(Factor::BOTH.map(|factor| {
             let nth = factor.index();
             b.global(["lost_a", "lost_b"][nth], Elem::U32, TILE_FLAGS[nth])
@@ -187,6 +194,7 @@ impl Fallback {
         let unrepresentable = UnrepresentableFlag::parameter(b);
         let tickets = tickets::parameter(b, UNREPRESENTABLE_TICKETS);
         tickets::shape(b, tickets, 1.into());
+        b.title("It and tickets[0] are 0 before the first launch, and each launch resets them.");
         Self { unrepresentable, tickets }
     }
 

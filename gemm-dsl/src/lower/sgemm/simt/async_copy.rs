@@ -2,6 +2,10 @@
 //! elements that it copies next, and advances them by one tile. The main loop then computes no
 //! addresses.
 //!
+//! A line is a row or column of the tile along the contiguous axis of global memory, and `along` is
+//! a position on this axis. `free` is the index of a row of A or a column of B. A split is one of
+//! the bf16, f16 or tf32 terms of each f32 value, stored as a matrix of its own.
+//!
 //! A ragged first tile is rotated along K: its valid elements are at its end, after the fill with
 //! zeros. In a ragged last tile, elements that cannot be filled with +0 are stored instead of
 //! copied (see `edge`).
@@ -30,8 +34,8 @@ pub(crate) struct AsyncCopies<'t> {
 enum CopyPointers {
     /// One pointer, to the first line. The distance from one line to the next is `step` lines.
     One { line: Var, along: Var, step: Const },
-    /// One pointer for each of `passes`, which are `step` lines apart. The groups of a line are
-    /// adjacent.
+    /// One pointer for each of `passes`, which are `step` lines apart. The accesses of a pass are
+    /// [`GROUP`] elements apart on one line: eight threads copy the elements in between.
     PerPass { line: Var, along: Var, step: Const, passes: Const },
     /// One pointer for each of `count` accesses.
     PerAccess { count: Const },
@@ -47,7 +51,9 @@ impl CopyPointers {
                 Self::PerPass { line, along, step, passes }
             }
             (Pointers::PerAccess, _) => Self::PerAccess { count: copy.count },
-            (other, _) => unreachable!("planned: asynchronous copies by {other:?}"),
+            (other, _) => {
+                unreachable!("OperandPlan::pointers: {other:?} does not fit the copy's places")
+            }
         }
     }
 
@@ -108,20 +114,22 @@ impl<'t> AsyncCopies<'t> {
             b.comment(format!("Distance between the splits of {}.", plan.letter()));
             b.let_(&name_of(plan, "apart"), apart)
         });
-        let stream = Self { factor, pointers, held, apart };
+        let copies = Self { factor, pointers, held, apart };
+        // Sets pointer `i` to the element at K `at` of row or column `free`.
         let point = |b: &mut KernelBuilder, i: Expr, free: Expr, at: Expr| {
             let free = match plan.contiguous() {
                 Axis::K => clamped(factor, free),
                 Axis::M | Axis::N => wrapped(factor, free),
             };
             let at = factor.source(&0.into(), free, at);
-            b.push(Stmt::Point { pointer: stream.pointer(&i), at });
+            b.push(Stmt::Point { pointer: copies.pointer(&i), at });
         };
+        // Position (row or column, K) of an element.
         let place = |line: Expr, along: Expr| match plan.contiguous() {
             Axis::K => (line, along),
             Axis::M | Axis::N => (along, line),
         };
-        match stream.held {
+        match copies.held {
             CopyPointers::One { line, along, .. } => {
                 let (free, at) = place(line.into(), along.into());
                 point(b, 0.into(), free, at);
@@ -136,7 +144,7 @@ impl<'t> AsyncCopies<'t> {
                 copy.each(b, &CopyShare::All, |b, place| point(b, place.i, place.free, place.k));
             }
         }
-        stream
+        copies
     }
 
     /// Starts the selected copies of the tile at the pointers, to buffer `slot`.

@@ -101,8 +101,8 @@ impl FragmentPair {
         let (a_elem, b_elem) = (tiled.a.plan.elem(), tiled.b.plan.elem());
         let (a_dims, b_dims) = (dims(tiled.tm, tiled.t.tm() > 1), dims(tiled.tn, tiled.t.tn() > 1));
         Self {
-            a: b.registers("a_frag", a_elem, a_dims, "fragment of A: that of step k is in [k % 2]"),
-            b: b.registers("b_frag", b_elem, b_dims, "fragment of B: that of step k is in [k % 2]"),
+            a: b.registers("a_frag", a_elem, a_dims, "double-buffered: step k uses a_frag[k % 2]"),
+            b: b.registers("b_frag", b_elem, b_dims, "double-buffered: step k uses b_frag[k % 2]"),
         }
     }
 

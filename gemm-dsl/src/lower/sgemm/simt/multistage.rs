@@ -63,8 +63,11 @@ pub(crate) fn asynchronous(
         (None, Some((warp, accumulators))) => {
             ring.by_mma(b, MmaContext { warp, accumulators }, first, spread);
         }
-        (None, None) => unreachable!("declared: either words of tensor cores or fragments"),
+        (None, None) => unreachable!("accumulators: tensor cores have accumulators of `mma`"),
         (Some(pair), _) => {
+            b.comment(
+                "After the barrier, tile 0 has arrived for all threads. Load its first fragments.",
+            );
             b.push(Stmt::CopyWait { pending: ring.pending.clone() });
             b.barrier();
             pair.load(b, tiled, 0.into(), &0.into(), &0.into());
@@ -133,8 +136,9 @@ impl MultistagePipeline<'_> {
         b.comment("Prologue: fill all pipeline stages but one.");
         if self.tiled.t.ragged() == Ragged::First {
             b.comment(
-                "The elements of a partial first tile go to its end: zeros before them change no \
-                 accumulator, but zeros after them could turn -0 into +0.",
+                "The elements of a partial first tile go to its end. Zeros before them change no \
+                 accumulator. Zeros after them could turn -0, the sum of products that underflow, \
+                 into +0.",
             );
         }
         self.start_existing(b, &CopyShare::All, &0.into(), &0.into(), Some(first));
@@ -194,7 +198,18 @@ impl MultistagePipeline<'_> {
                     let another = Expr::from(k0).lt(depth.clone() + (ring - 2) * bk);
                     b.assign(read, another.select(self.after(read), read));
                 });
+                b.comment("Load the fragments of the next k step.");
                 pair.load(b, tiled, (i + 1) % 2, &read.into(), &((i + 1) % steps));
+                b.comment(match spread_name {
+                    None => {
+                        "At the first k step: start the copies of the tile at k0, into the stage \
+                         that the previous tile freed."
+                    }
+                    Some(_) => {
+                        "At the first SPREAD k steps: start a part of the copies of the tile at \
+                         k0, into the stage that the previous tile freed."
+                    }
+                });
                 self.copies(
                     b,
                     NextTile { k0: k0.into(), exists: more.into() },

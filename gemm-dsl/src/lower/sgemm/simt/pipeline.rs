@@ -14,6 +14,11 @@ use crate::lower::sgemm::shared::edge::{bring_in, edge_comment, width_of_first};
 use crate::lower::sgemm::shared::tile::{StagedFactor, Tiled};
 use crate::plan::{Axis, Pipeline, Ragged};
 
+/// Comment on the barrier after the stores of a tile.
+const VISIBLE: &str = "After this barrier all threads see the tile.";
+/// Comment on the barrier before the stores of the next tile to the same buffer.
+const READ: &str = "All threads must have read the tile before the next one overwrites it.";
+
 /// Emits the main loop of the plan's pipeline.
 pub(crate) fn main_loop(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Accumulators {
     match tiled.t.pipeline() {
@@ -47,6 +52,7 @@ fn synchronous(b: &mut KernelBuilder, tiled: &Tiled<'_>, next: NextTileCopy) -> 
         a_loads.to_shared(b, &zero, &zero, limit);
         b_loads.to_shared(b, &zero, &zero, limit);
     });
+    b.comment(VISIBLE);
     b.barrier();
 
     match next {
@@ -80,11 +86,13 @@ fn synchronous(b: &mut KernelBuilder, tiled: &Tiled<'_>, next: NextTileCopy) -> 
         if next == NextTileCopy::Direct {
             multiply(b, tiled, &acc, &slot);
             b.if_(more, |b| {
+                b.comment(READ);
                 b.barrier();
                 bring_in(b, tiled, &k0, None, |b, limit| {
                     a_loads.to_shared(b, &slot, &k0, limit);
                     b_loads.to_shared(b, &slot, &k0, limit);
                 });
+                b.comment(VISIBLE);
                 b.barrier();
             });
             return;
@@ -131,6 +139,7 @@ fn hand_over(
 ) {
     let slot = match buffer {
         None => {
+            b.comment(READ);
             b.barrier();
             Expr::I32(0)
         }
@@ -141,5 +150,6 @@ fn hand_over(
     };
     a_loads.registers_to_shared(b, registers[0], &slot);
     b_loads.registers_to_shared(b, registers[1], &slot);
+    b.comment(VISIBLE);
     b.barrier();
 }

@@ -34,7 +34,7 @@ impl FactorTiles {
             b.require(Requirement::Range { scalar, min: 0, max });
         }
         let lines = b.constant("LINES", LINES, "rows of A, or columns of B, per block");
-        let terms = b.constant("BK", terms_of_tile, "elements of K per row or column");
+        let terms = b.constant("BK", terms_of_tile, "extent of a tile along K");
         let threads = b.constant("THREADS", THREADS, "threads per block");
         b.launch_bounds(threads);
         let tiles = |extent: &Expr, of: i32| extent.clone().wide().div_ceil(Expr::U64(of as u64));

@@ -63,6 +63,19 @@ impl RowMax {
     /// Declares the parameters for the maxima of A, of B, or of both, as `takes` selects.
     pub fn declare(b: &mut KernelBuilder, problem: &GemmProblem, takes: [bool; 2]) -> Self {
         let names = ["row_max_a", "col_max_b"];
+        match takes {
+            [true, true] => b.title(
+                "row_max_a and col_max_b hold the maximum magnitude of each row of A and column of \
+                 B, as bits.",
+            ),
+            [true, false] => {
+                b.title("row_max_a holds the maximum magnitude of each row of A, as bits.");
+            }
+            [false, true] => {
+                b.title("col_max_b holds the maximum magnitude of each column of B, as bits.");
+            }
+            [false, false] => {}
+        }
         Self(Factor::BOTH.map(|factor| {
             let (nth, lines) = (factor.index(), problem.lines_of(factor));
             if !takes[nth] {
@@ -83,7 +96,8 @@ impl RowMax {
     /// Maximum of a row of A or column of B, in the given matrix of a batch.
     pub fn at(self, factor: Factor, matrix: Option<Expr>, line: Expr) -> Access {
         let of = self.0[factor.index()];
-        let of = of.unwrap_or_else(|| unreachable!("a builder asks for what its kernel takes"));
+        let of =
+            of.unwrap_or_else(|| unreachable!("RowMax::declare: the kernel takes these maxima"));
         Access::new(of, matrix.into_iter().chain([line]))
     }
 
@@ -139,7 +153,11 @@ impl ScaleNumbers {
         Self {
             mantissa: b.constant("MANTISSA", number(MANTISSA), "mantissa bits of a float"),
             bias: b.constant("BIAS", number(BIAS), "exponent bias of a float"),
-            scaled: b.constant("SCALED", number(SCALED), "exponent of a scaled maximum"),
+            scaled: b.constant(
+                "SCALED",
+                number(SCALED),
+                "scaled maxima: in [2^13, 2^14), f16 to 65504",
+            ),
         }
     }
 
@@ -175,10 +193,10 @@ pub(crate) fn back(b: &mut KernelBuilder, row_max: Expr) -> Expr {
 
 /// Undoes the scaling of an accumulator by the factors of its row and column, which are powers of
 /// two. If their product is normal, the accumulator is multiplied by the product, so no
-/// intermediate result is subnormal. Otherwise it is multiplied by the smaller factor first, so
-/// only results that overflow become infinite.
+/// intermediate result is subnormal. Otherwise it is multiplied by one factor after the other. Only
+/// results that overflow then become infinite.
 pub(crate) fn scaled_back(b: &mut KernelBuilder, sum: Expr, [of_row, of_col]: [Expr; 2]) -> Expr {
-    b.comment("If the product of the factors over- or underflows, the smaller factor goes first.");
+    b.comment("If the product of the factors over- or underflows, apply them one by one.");
     let both = Expr::from(b.let_("both", of_row.clone() * of_col.clone()));
     let is_normal = both.clone().ge(f32::MIN_POSITIVE).and(both.clone().le(f32::MAX));
     let row_first = of_row.clone().lt(of_col.clone());
@@ -194,6 +212,7 @@ pub(crate) fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
     b.title(format!("Generated from sgemm_kernel!({})", plan.spec()));
     let problem = GemmProblem::declare(&mut b, plan, TakenMatrices::Factors).with_distinct(&mut b);
     let row_max = RowMax::parameters(&mut b, &problem);
+    b.title("All maxima are 0 before the launch.");
     let extents = FactorExtents::unpadded(&problem);
     let sides = FactorTiles::declare(&mut b, &problem, &extents, TERMS, None);
     let FactorTiles { lines, threads, .. } = sides;

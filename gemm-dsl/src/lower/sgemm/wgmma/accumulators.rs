@@ -27,7 +27,7 @@ impl WgmmaFrame<'_> {
                 sums.add(b, self.accumulators);
             }
             Some(promote) => {
-                let meaning = "elements of K between promotions";
+                let meaning = "extent along K between promotions";
                 let promote = b.constant("PROMOTE", promote as i32, meaning);
                 b.unrolled("part", bk / promote, |b, part| {
                     let first = part * promote;
@@ -57,8 +57,15 @@ impl WgmmaFrame<'_> {
         );
         b.wgmma_fence([into]);
         products_comment(b, t.arith());
+        let several = t.bk() as usize > t.format().terms();
         // Adds the product of a split of A and a split of B; `nth` is the number of the product.
         let product = |b: &mut KernelBuilder, [nth, of_a, of_b]: [Expr; 3]| {
+            if several {
+                b.comment(
+                    "Each step starts 32 bytes further on in the rows, despite the swizzle: the \
+                     hardware XORs address bits only after it has added all offsets.",
+                );
+            }
             b.unrolled("step", steps.clone(), |b, step| {
                 let at = step * terms;
                 let at = first.iter().cloned().fold(at, |at, first| first + at);
@@ -123,7 +130,7 @@ impl WgmmaAccumulators {
         b.comment("Accumulators of this thread, in the register layout of wgmma.");
         let all = b.zeroed_registers("acc", elem, count.clone(), "");
         if let Some(promote) = t.promote() {
-            let part = if promote < t.bk() { "each PROMOTE elements of K" } else { "each K tile" };
+            let part = if promote < t.bk() { "each range of PROMOTE k" } else { "each K tile" };
             promotion_comment(b, part);
         }
         let meaning = "accumulators since the last promotion";

@@ -7,6 +7,7 @@ use crate::ir::{
     Access, BufferId, Change, Const, Expr, For, KernelBuilder, MbarrierId, ProxyFence, Unroll, Var,
 };
 use crate::lower::sgemm::wgmma::accumulators::WgmmaAccumulators;
+use crate::plan::{WARPGROUP, even_registers};
 use crate::spec::{Copies, Factor};
 use crate::target::arch::WARP;
 
@@ -48,7 +49,16 @@ pub(super) fn run(b: &mut KernelBuilder, consumers: &Consumers<'_>) {
                      others only wait at the end."
                 }
             });
-            if let Some([few, _]) = limits {
+            if let Some([few, many]) = limits {
+                let (t, spec) = (frame.t, frame.plan.spec());
+                let even = even_registers(t.threads().into(), spec.resident_blocks()) / 8 * 8;
+                let (threads, consumers) = (t.threads(), t.epilogue_threads());
+                b.comment(format!(
+                    "Registers move to the consumers: {WARPGROUP} * {few} + {consumers} * {many} = \
+                     {} <= {threads} * {even} = {}, which the launch allocates.",
+                    WARPGROUP * few + consumers * many,
+                    threads * even,
+                ));
                 b.fewer_registers(few);
             }
             b.if_(Expr::from(frame.tid).equals(frame.threads), |b| {

@@ -45,7 +45,7 @@ fn node0(port: u16) -> Address {
 #[test]
 fn nothing_set_is_no_job() {
     assert_eq!(job(&Environment::new()), Ok(None));
-    // Shells of `salloc` and scripts of `sbatch` have the variables of rank 0, but are no job step.
+    // Shells of `salloc` and scripts of `sbatch` have rank 0's variables, but are not a job step.
     let mut slurm =
         Environment::from([("SLURM_JOB_ID", "7".to_owned()), ("SLURM_NTASKS", "4".to_owned())]);
     assert_eq!(job(&slurm), Ok(None));

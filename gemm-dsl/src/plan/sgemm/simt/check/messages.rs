@@ -1,7 +1,7 @@
 //! Error messages for GEMMs that multiply staged tiles on CUDA cores.
 
 use crate::error::SpecError;
-use crate::plan::messages::remainders;
+use crate::plan::messages::{of_both, remainders};
 use crate::spec::{Fragment, Order, Rect, SgemmSpec, Tile};
 
 pub(crate) fn fragment_of_one(fragment: Fragment) -> SpecError {
@@ -77,11 +77,10 @@ pub(crate) fn thread_does_not_divide(tile: Tile, thread: Rect) -> SpecError {
     SpecError::at_value(
         &["thread", "tile"],
         format!(
-            "`thread: {thread}` does not divide `tile: {tile}`: {}; use divisors of {} and {} for \
+            "`thread: {thread}` does not divide `tile: {tile}`: {}; use divisors of {} for \
              `thread`",
             remainders([("rows", tile.m, thread.m), ("columns", tile.n, thread.n)]),
-            tile.m,
-            tile.n,
+            of_both(tile.m, tile.n),
         ),
     )
 }
@@ -90,11 +89,9 @@ pub(crate) fn warp_does_not_divide(tile: Tile, warp: Rect) -> SpecError {
     SpecError::at_value(
         &["warp", "tile"],
         format!(
-            "`warp: {warp}` does not divide `tile: {tile}`: {}; use divisors of {} and {} for \
-             `warp`",
+            "`warp: {warp}` does not divide `tile: {tile}`: {}; use divisors of {} for `warp`",
             remainders([("rows", tile.m, warp.m), ("columns", tile.n, warp.n)]),
-            tile.m,
-            tile.n,
+            of_both(tile.m, tile.n),
         ),
     )
 }
@@ -103,11 +100,10 @@ pub(crate) fn thread_does_not_divide_warp(warp: Rect, thread: Rect) -> SpecError
     SpecError::at_value(
         &["warp", "thread", "arith"],
         format!(
-            "`thread: {thread}` does not divide `warp: {warp}`: {}; use multiples of {} and {} for \
+            "`thread: {thread}` does not divide `warp: {warp}`: {}; use multiples of {} for \
              `warp`",
             remainders([("rows", warp.m, thread.m), ("columns", warp.n, thread.n)]),
-            thread.m,
-            thread.n,
+            of_both(thread.m, thread.n),
         ),
     )
 }
