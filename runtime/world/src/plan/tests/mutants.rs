@@ -5,6 +5,7 @@ use super::{case, rotating};
 use crate::plan::*;
 use fastrand::Rng;
 use proptest::prelude::*;
+use proptest::strategy::Strategy as _;
 use proptest::test_runner::{Config, TestRunner};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
