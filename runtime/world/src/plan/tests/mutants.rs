@@ -5,7 +5,6 @@ use super::{case, rotating};
 use crate::plan::*;
 use fastrand::Rng;
 use proptest::prelude::*;
-use proptest::strategy::Strategy as _;
 use proptest::test_runner::{Config, TestRunner};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -266,7 +265,11 @@ fn mutants_are_refused_or_right() {
     let counts: RefCell<BTreeMap<&str, [usize; 3]>> = RefCell::default();
     let config = Config { source_file: Some(file!()), ..gemm_cases::cases(3000) };
     // Boxed: without optimisation, the value of such a strategy is too large for the stack of a test.
-    let distributed = prop_oneof![4 => case().boxed(), 1 => rotating().boxed()];
+    let [case, rotating] = [
+        proptest::strategy::Strategy::boxed(case()),
+        proptest::strategy::Strategy::boxed(rotating()),
+    ];
+    let distributed = prop_oneof![4 => case, 1 => rotating];
     let cases = (distributed, proptest::num::u64::ANY);
     let ran = TestRunner::new(config).run(&cases, |((distributions, ranks, strategy), seed)| {
         let schedule = Schedule::new(distributions, ranks, strategy).unwrap();
