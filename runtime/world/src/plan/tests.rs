@@ -62,29 +62,35 @@ fn strategy() -> impl Generator<Value = Strategy> {
     prop_oneof![1 => Just(Strategy::Sequential), 3 => gather, 3 => Just(Strategy::Rotate)]
 }
 
+/// Distributions, number of ranks and strategy of a GEMM. It is boxed because without optimisation
+/// the values of these generators are too large for the stack of a test.
+type BoxedCase = BoxedStrategy<(Distributions, usize, Strategy)>;
+
 /// GEMMs for 1 to 9 ranks.
-fn case() -> impl Generator<Value = (Distributions, usize, Strategy)> {
+fn case() -> BoxedCase {
     let extent = || prop_oneof![1 => Just(0_usize), 9 => 1..14_usize];
-    (extent(), extent(), extent(), 1..=9_usize, strategy()).prop_flat_map(
-        |(m, n, k, ranks, strategy)| {
+    (extent(), extent(), extent(), 1..=9_usize, strategy())
+        .prop_flat_map(|(m, n, k, ranks, strategy)| {
             let distributions =
                 (distribution(m, k, ranks), distribution(k, n, ranks), distribution(m, n, ranks));
             distributions.prop_map(move |(a, b, c)| (Distributions { a, b, c }, ranks, strategy))
-        },
-    )
+        })
+        .boxed()
 }
 
 /// GEMMs whose ranks reuse slots.
-fn rotating() -> impl Generator<Value = (Distributions, usize, Strategy)> {
+fn rotating() -> BoxedCase {
     let product = (4..14_usize, 1..14_usize, 1..9_usize, 4..=9_usize);
-    product.prop_flat_map(|(m, n, k, ranks)| {
-        let b = prop_oneof![Just(Distribution::cols(k, n)), Just(Distribution::whole(k, n))];
-        let distributions = (cut(m, ranks), b, distribution(m, n, ranks));
-        distributions.prop_map(move |(rows, b, c)| {
-            let a = Distribution { split: Split::Rows(rows), ..Distribution::whole(m, k) };
-            (Distributions { a, b, c }, ranks, Strategy::Rotate)
+    product
+        .prop_flat_map(|(m, n, k, ranks)| {
+            let b = prop_oneof![Just(Distribution::cols(k, n)), Just(Distribution::whole(k, n))];
+            let distributions = (cut(m, ranks), b, distribution(m, n, ranks));
+            distributions.prop_map(move |(rows, b, c)| {
+                let a = Distribution { split: Split::Rows(rows), ..Distribution::whole(m, k) };
+                (Distributions { a, b, c }, ranks, Strategy::Rotate)
+            })
         })
-    })
+        .boxed()
 }
 
 /// The most common distribution of a GEMM: A by rows, B and C by columns.

@@ -264,12 +264,7 @@ fn mutants_are_refused_or_right() {
     // Numbers of accepted mutants, of rejected correct ones, and of rejected incorrect ones.
     let counts: RefCell<BTreeMap<&str, [usize; 3]>> = RefCell::default();
     let config = Config { source_file: Some(file!()), ..gemm_cases::cases(3000) };
-    // Boxed: without optimisation, the value of such a strategy is too large for the stack of a test.
-    let [case, rotating] = [
-        proptest::strategy::Strategy::boxed(case()),
-        proptest::strategy::Strategy::boxed(rotating()),
-    ];
-    let distributed = prop_oneof![4 => case, 1 => rotating];
+    let distributed = prop_oneof![4 => case(), 1 => rotating()];
     let cases = (distributed, proptest::num::u64::ANY);
     let ran = TestRunner::new(config).run(&cases, |((distributions, ranks, strategy), seed)| {
         let schedule = Schedule::new(distributions, ranks, strategy).unwrap();
