@@ -11,18 +11,31 @@
 //!
 //! The directory is `GEMM_CACHE_DIR` if set (an empty value disables the cache), otherwise the
 //! platform's cache directory. A cache that cannot be read or written only costs compile time: no
-//! launch fails.
+//! launch fails. Entries have the permissions that the umask allows, so that users may share a
+//! directory.
+//!
+//! After each write, entries are removed, those that were not used for the longest time first,
+//! until their total size is at most `GEMM_CACHE_MAXSIZE` bytes. A hit sets the time of an entry,
+//! at most once a day.
 
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 const MAGIC: &[u8; 8] = b"GEMMBIN2";
 const DIGEST: usize = 32;
 /// Size of the compiler's version and of the payload's length.
 const NUMBERS: usize = 2 * size_of::<u32>() + size_of::<u64>();
 const HEADER: usize = MAGIC.len() + DIGEST + NUMBERS + DIGEST;
+/// File name extension of entries.
+const EXTENSION: &str = "cubin";
+/// Maximum total size of all entries in bytes, unless `GEMM_CACHE_MAXSIZE` is set. It is the same
+/// as that of CUDA's own cache.
+const MAX_SIZE: u64 = 1 << 30;
+/// Age of an entry's time of use from which a hit updates the time.
+const STALE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Machine code and the version (major, minor) of its compiler.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +62,7 @@ impl Key {
 
     fn file_name(self) -> String {
         let hex: String = self.0.iter().map(|b| format!("{b:02x}")).collect();
-        format!("{hex}.cubin")
+        format!("{hex}.{EXTENSION}")
     }
 }
 
@@ -57,6 +70,8 @@ impl Key {
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
     dir: Option<PathBuf>,
+    /// Maximum total size of all entries in bytes.
+    max_size: u64,
 }
 
 impl Cache {
@@ -68,7 +83,8 @@ impl Cache {
             None => directories::ProjectDirs::from("", "", "gemm-runtime")
                 .map(|dirs| dirs.cache_dir().to_path_buf()),
         };
-        Self { dir }
+        let max_size = std::env::var("GEMM_CACHE_MAXSIZE").ok().and_then(|size| size.parse().ok());
+        Self { dir, max_size: max_size.unwrap_or(MAX_SIZE) }
     }
 
     /// Returns the payload of the key's entry, if its compiler is at least `oldest`; otherwise
@@ -87,12 +103,16 @@ impl Cache {
         };
         let path = dir.join(key.file_name());
         match read(&path, key) {
-            Some(entry) if entry.compiler >= oldest => return Ok(entry.payload),
+            Some(entry) if entry.compiler >= oldest => {
+                // The entry may belong to a user whose files this user may only read.
+                _ = touch(&path, SystemTime::now());
+                return Ok(entry.payload);
+            }
             _ => {}
         }
         let entry = build()?;
         // An unwritable cache is not an error: the next process compiles again.
-        _ = write(dir, &path, key, &entry);
+        _ = write(dir, &path, key, &entry).and_then(|()| evict(dir, self.max_size, &path));
         Ok(entry.payload)
     }
 }
@@ -117,7 +137,11 @@ fn write(dir: &Path, path: &Path, key: Key, entry: &Entry) -> std::io::Result<()
     numbers[4..8].copy_from_slice(&minor.to_le_bytes());
     numbers[8..].copy_from_slice(&(payload.len() as u64).to_le_bytes());
     fs::create_dir_all(dir)?;
-    let mut file = tempfile::NamedTempFile::new_in(dir)?;
+    let mut builder = tempfile::Builder::new();
+    // Without these permissions, which the umask restricts, only the writer could read the file.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut file = builder.tempfile_in(dir)?;
     file.write_all(MAGIC)?;
     file.write_all(&key.0)?;
     file.write_all(&numbers)?;
@@ -127,20 +151,55 @@ fn write(dir: &Path, path: &Path, key: Key, entry: &Entry) -> std::io::Result<()
     Ok(())
 }
 
+/// Sets the time of use of an entry, unless it is recent.
+fn touch(path: &Path, now: SystemTime) -> std::io::Result<()> {
+    let used = fs::metadata(path)?.modified()?;
+    if now.duration_since(used).is_ok_and(|age| age > STALE) {
+        fs::File::options().write(true).open(path)?.set_modified(now)?;
+    }
+    Ok(())
+}
+
+/// Removes the least recently used entries until all entries have at most `max_size` bytes. The
+/// entry `kept` stays. Other processes may remove entries at the same time.
+fn evict(dir: &Path, max_size: u64, kept: &Path) -> std::io::Result<()> {
+    let mut entries = Vec::new();
+    for file in fs::read_dir(dir)? {
+        let path = file?.path();
+        if path.extension().is_some_and(|extension| extension == EXTENSION)
+            && let Ok(metadata) = fs::metadata(&path)
+        {
+            entries.push((metadata.modified()?, metadata.len(), path));
+        }
+    }
+    let mut size: u64 = entries.iter().map(|(_, size, _)| size).sum();
+    entries.sort();
+    for (_, own, path) in entries {
+        if size <= max_size {
+            break;
+        }
+        if path != kept && fs::remove_file(&path).is_ok() {
+            size -= own;
+        }
+    }
+    Ok(())
+}
+
 fn digest(numbers: &[u8; NUMBERS], payload: &[u8]) -> [u8; DIGEST] {
     Sha256::new().chain_update(numbers).chain_update(payload).finalize().into()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Cache, Entry, HEADER, Key};
+    use super::{Cache, Entry, HEADER, Key, MAX_SIZE, STALE, touch};
     use std::convert::Infallible;
     use std::fs;
     use std::path::PathBuf;
+    use std::time::{Duration, SystemTime};
 
     fn cache() -> (tempfile::TempDir, Cache, Key) {
         let dir = tempfile::tempdir().expect("a temporary directory");
-        let cache = Cache { dir: Some(dir.path().join("deep/er")) };
+        let cache = Cache { dir: Some(dir.path().join("deep/er")), max_size: MAX_SIZE };
         (dir, cache, Key::new(&["source", "options", "sm_90"]))
     }
 
@@ -245,12 +304,64 @@ mod tests {
         assert_ne!(Key::new(&["abc"]), Key::new(&["abc", ""]));
     }
 
+    #[cfg(unix)]
+    #[test]
+    fn an_entry_has_the_permissions_that_the_umask_allows() {
+        use std::os::unix::fs::PermissionsExt;
+        let (dir, cache, key) = cache();
+        get(&cache, key, b"machine code");
+        let plain = dir.path().join("plain");
+        fs::write(&plain, b"").expect("writable");
+        let mode = |path| fs::metadata(path).expect("a file").permissions().mode();
+        assert_eq!(mode(entry(&cache, key)), mode(plain));
+    }
+
+    /// Three entries fit. The one that was not used for the longest time is removed.
+    #[test]
+    fn the_least_recently_used_entries_are_evicted() {
+        let (_dir, mut cache, _) = cache();
+        cache.max_size = 3 * (HEADER as u64 + 8);
+        let keys = ["a", "b", "c", "d", "e"].map(|part| Key::new(&[part]));
+        let now = SystemTime::now();
+        let set_age = |key, days: u64| {
+            let file = fs::File::options().write(true).open(entry(&cache, key)).expect("the entry");
+            file.set_modified(now - Duration::from_secs(days * 86_400)).expect("its own file");
+        };
+        for (key, days) in keys[..3].iter().zip([30, 20, 10]) {
+            assert!(get(&cache, *key, b"12345678").1);
+            set_age(*key, days);
+        }
+        // A hit makes the oldest entry the newest one.
+        assert!(!get(&cache, keys[0], b"").1);
+        assert!(get(&cache, keys[3], b"12345678").1);
+        let found = keys.map(|key| entry(&cache, key).exists());
+        assert_eq!(found, [true, false, true, true, false]);
+        // An entry that is larger than the cache stays until the next write.
+        assert!(get(&cache, keys[4], &[0; 1000]).1);
+        let found = keys.map(|key| entry(&cache, key).exists());
+        assert_eq!(found, [false, false, false, false, true]);
+    }
+
+    #[test]
+    fn a_recent_time_of_use_is_kept() {
+        let (_dir, cache, key) = cache();
+        get(&cache, key, b"x");
+        let path = entry(&cache, key);
+        let used = || fs::metadata(&path).and_then(|of| of.modified()).expect("the entry");
+        let first = used();
+        touch(&path, first + STALE).expect("the entry");
+        assert_eq!(used(), first);
+        let later = first + STALE + Duration::from_secs(1);
+        touch(&path, later).expect("the entry");
+        assert_eq!(used(), later);
+    }
+
     #[test]
     fn an_unwritable_cache_is_no_error() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let file = dir.path().join("file");
         fs::write(&file, b"in the way").expect("writable");
-        let cache = Cache { dir: Some(file) };
+        let cache = Cache { dir: Some(file), max_size: MAX_SIZE };
         let key = Key::new(&["k"]);
         assert_eq!(get(&cache, key, b"x"), (b"x".to_vec(), true));
         assert_eq!(get(&cache, key, b"x"), (b"x".to_vec(), true));
@@ -258,7 +369,7 @@ mod tests {
 
     #[test]
     fn a_cache_that_is_off_builds_every_time() {
-        let cache = Cache { dir: None };
+        let cache = Cache { dir: None, max_size: MAX_SIZE };
         let key = Key::new(&["k"]);
         assert!(get(&cache, key, b"x").1);
         assert!(get(&cache, key, b"x").1);
