@@ -180,6 +180,7 @@ pub type SgemmKernel = Kernel<SgemmSpec>;
 /// assert_eq!(device.download(&c)?, [7.0, 10.0, 15.0, 22.0]);
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
+#[must_use = "nothing is computed before `launch`"]
 pub struct Call<'a, S: TableFamily, E = (), O = ()> {
     what: Callee<'a, S>,
     device: &'a Device,

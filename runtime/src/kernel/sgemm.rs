@@ -222,7 +222,6 @@ impl<'a, E> Call<'a, SgemmSpec, E> {
 
 impl<'a> Call<'a, SgemmSpec, ByName, Named<'a>> {
     /// Passes an operand of the kernel by name: an `f32`, or a reference to an array on the device.
-    #[must_use]
     pub fn operand(mut self, name: &str, given: impl AnyOperand + 'a) -> Self {
         self.given.push(name, given);
         self

@@ -39,6 +39,7 @@ use std::sync::Arc;
 /// assert_eq!(product[0], Some(vec![18.0; m * n]));
 /// # Ok::<(), gemm_world::Error>(())
 /// ```
+#[must_use = "nothing is computed before `launch`"]
 pub struct ShardedCall<'a, E = (), O = ()> {
     what: What<'a, E>,
     rank: &'a mut Rank,
@@ -124,7 +125,6 @@ impl<'a, E> ShardedCall<'a, E> {
 impl<'a> ShardedCall<'a, ByName, Named<'a>> {
     /// Sets one epilogue operand by name: a scalar, or a reference to this rank's part of an array,
     /// as for [`operands`](ShardedCall::operands).
-    #[must_use]
     pub fn operand(
         mut self,
         name: &str,
@@ -140,7 +140,6 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
     /// strategy with the shortest predicted time. `f16x3` under `mma: wgmma` scales whole rows of A
     /// and whole columns of B. A rank that has only parts of such rows or columns receives the rest
     /// before it multiplies anything, under any strategy.
-    #[must_use]
     pub fn strategy(mut self, strategy: Strategy) -> Self {
         self.strategy = Some(strategy);
         self
@@ -173,7 +172,6 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
     /// assert_eq!(lines, ["layout: nt, tile: 16x16x8, thread: 4x4"; 3]);
     /// # Ok::<(), gemm_world::Error>(())
     /// ```
-    #[must_use]
     pub fn layout(mut self, layout: GemmLayout) -> Self {
         self.lies = Some(layout);
         self

@@ -83,6 +83,7 @@ tuples! {
 /// assert_eq!(largest, [[0, 0], [0, 0]]);
 /// # Ok::<(), gemm_world::Error>(())
 /// ```
+#[must_use = "nothing is computed before `launch`"]
 pub struct ShardedReduce<'a, T, R> {
     kernel: &'a ReduceKernel<T, R>,
     rank: &'a mut Rank,
@@ -166,7 +167,6 @@ impl<T, R> ShardedReduce<'_, T, R> {
     /// assert_eq!(sums, vec![device.download(&whole)?; 3]);
     /// # Ok::<(), gemm_world::Error>(())
     /// ```
-    #[must_use]
     pub fn extents(mut self, extents: [usize; 3]) -> Self {
         self.extents = Some(extents);
         self

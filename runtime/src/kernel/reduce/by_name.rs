@@ -74,21 +74,18 @@ impl Kernel<ReduceSpec, ByName> {
 
 impl<'a> Call<'a, ReduceSpec, ByName, NamedArrays<'a>> {
     /// Passes an input under its name in `map`, or as `input` for a spec without `map`.
-    #[must_use]
     pub fn input<I: Input + ?Sized>(mut self, name: &str, input: &'a I) -> Self {
         self.given.inputs.push((name.to_owned(), Box::new(input)));
         self
     }
 
     /// Passes the array for a result. Its name is `output`, or `mean` and `var` for `op: mean_var`.
-    #[must_use]
     pub fn output<O: Output + ?Sized>(mut self, name: &str, output: &'a mut O) -> Self {
         self.given.outputs.push((name.to_owned(), Box::new(output)));
         self
     }
 
     /// Passes the segments of an `over: segments` kernel.
-    #[must_use]
     pub fn segments<J: Offset>(mut self, segments: &'a Segments<J>) -> Self {
         self.given.segments.push(segments.cut());
         self
