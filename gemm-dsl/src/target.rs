@@ -6,6 +6,7 @@ pub mod device;
 pub mod element;
 mod format;
 pub mod intrinsic;
+pub mod release;
 pub(crate) mod reserved;
 pub mod types;
 

@@ -17,10 +17,12 @@ mod listing;
 mod nvrtc;
 mod resources;
 
+pub(crate) use nvrtc::Need;
 pub use resources::Resources;
 
 use crate::cache::{Cache, Entry, Key};
 use crate::error::{Error, Result};
+use gemm_dsl::target::release::Release;
 use std::fmt;
 
 /// GPU architecture, written `sm_90` or `sm_90a`.
@@ -114,21 +116,25 @@ impl Compiled {
 ///
 /// # Errors
 /// * [`Error::NvrtcMissing`] if NVRTC is not found.
+/// * [`Error::NvrtcUnsuitable`] if no NVRTC that is found knows the architecture.
 /// * [`Error::Compile`] with the log and the lines that it names if NVRTC rejects the source.
 pub fn compile(name: &str, source: &str, arch: Arch, options: &Options) -> Result<Compiled> {
-    nvrtc::get()?.compile(name, source, arch, &options.flags(arch))
+    let need = Need { arch: Some(arch), ..Need::default() };
+    nvrtc::get(need)?.compile(name, source, arch, &options.flags(arch))
 }
 
-/// Returns the version `(major, minor)` of the NVRTC that [`compile`] uses.
+/// Returns the version `(major, minor)` of the first NVRTC that is found. [`compile`] uses another
+/// one if the first does not know the architecture.
 ///
 /// # Errors
 /// [`Error::NvrtcMissing`] if NVRTC is not found.
 pub fn nvrtc_version() -> Result<(u32, u32)> {
-    Ok(nvrtc::get()?.version())
+    Ok(nvrtc::get(Need::default())?.version())
 }
 
 /// Returns the machine code from the disk cache or the compiler, and true if it was compiled.
-/// `driver` is the version of the driver that will load it; another one may not be able to.
+/// `release` is the oldest release of NVRTC that knows the instructions. `driver` is the version of
+/// the driver that will load the code; another one may not be able to.
 ///
 /// NVRTC is loaded only if it must compile.
 pub(crate) fn cubin(
@@ -136,16 +142,18 @@ pub(crate) fn cubin(
     name: &str,
     source: &str,
     arch: Arch,
+    release: Release,
     driver: i32,
 ) -> Result<(Vec<u8>, bool)> {
+    let need = Need { arch: Some(arch), release };
     let flags = Options::default().flags(arch);
     let driver = format!("driver {driver}");
     let key = Key::new(&[source, &flags.join(" "), &arch.to_string(), &driver]);
-    let oldest = nvrtc::loaded().map_or((0, 0), |nvrtc| nvrtc.version());
+    let oldest = nvrtc::loaded(need).map_or((0, 0), |nvrtc| nvrtc.version());
     let mut is_compiled = false;
     let cubin = cache.get_or_build(key, oldest, || {
         is_compiled = true;
-        let nvrtc = nvrtc::get()?;
+        let nvrtc = nvrtc::get(need)?;
         let compiled = nvrtc.compile(name, source, arch, &flags)?;
         Ok::<_, Error>(Entry { compiler: nvrtc.version(), payload: compiled.cubin })
     });

@@ -80,6 +80,18 @@ pub enum Error {
         /// Places searched, in order, each with the result of the search.
         searched: Vec<String>,
     },
+    /// NVRTC was found, but no version that knows the architecture and the instructions.
+    #[error(
+        "no NVRTC that was found compiles for {need}. Run `pip install nvidia-cuda-nvrtc`, or set \
+         `GEMM_NVRTC_PATH` to another NVRTC library or its directory. Looked in:\n{}",
+        indented(searched)
+    )]
+    NvrtcUnsuitable {
+        /// Architecture, and the CUDA release whose instructions the kernel uses.
+        need: String,
+        /// Places searched, in order, each with the version found there.
+        searched: Vec<String>,
+    },
     /// NVRTC rejected the CUDA source of a translation unit.
     #[error("NVRTC could not compile `{name}` for {arch}: {reason}\n{listing}")]
     Compile {

@@ -60,8 +60,14 @@
 //! # Environment
 //!
 //! * `GEMM_NVRTC_PATH`: the NVRTC library, or its directory. If the variable is not set, NVRTC is
-//!   looked up on the loader's path, in `CUDA_PATH` and `CUDA_HOME`, and in Python wheels.
+//!   looked up on the loader's path, in `CUDA_PATH`, `CUDA_HOME`, `CONDA_PREFIX` and
+//!   `/usr/local/cuda`, and in Python wheels. A library that is too old for the GPU or for a
+//!   kernel's instructions is passed over.
+//! * `GEMM_PYTHON`: Python interpreter that is started to find wheels if no other place has NVRTC;
+//!   `python3` by default. With an empty value, none is started.
 //! * `GEMM_CACHE_DIR`: directory of compiled kernels. An empty value disables the cache.
+//! * `GEMM_CACHE_MAXSIZE`: maximum size of that directory in bytes, 1 GiB by default. The kernels
+//!   that were not used for the longest time are removed first.
 
 #![deny(missing_docs)]
 

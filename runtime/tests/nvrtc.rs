@@ -2,7 +2,7 @@
 
 use gemm_runtime::compile::{self, Arch, Options};
 use gemm_runtime::{Error, ReduceKernel, SgemmKernel, SgemmSpec, reduce_kernel};
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::process::{Command, ExitCode};
 
 const SUM: ReduceKernel = reduce_kernel!(items: 4, float4, shuffle);
@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         needs_nvrtc("reports_resources", resources),
         needs_nvrtc("an_error_shows_the_lines_of_the_source", error_lines),
         needs_nvrtc("an_unknown_architecture_is_an_error", unknown_architecture),
+        Trial::ignorable_test("a_library_without_the_architecture_is_passed_over", passed_over),
         needs_nvrtc("a_source_with_a_nul_is_an_error", nul),
         needs_nvrtc("products_and_sums_are_not_fused", no_contraction),
         needs_nvrtc("threads_may_compile_at_once", threads),
@@ -147,10 +148,53 @@ fn error_lines() -> Result<(), Failed> {
 
 fn unknown_architecture() -> Result<(), Failed> {
     let error = compile::compile("scale", SCALE, Arch::sm(11), &Options::default());
-    let Err(Error::Compile { arch, .. }) = error else {
+    let Err(error @ Error::NvrtcUnsuitable { .. }) = error else {
         return Err(format!("{error:?}").into());
     };
-    ensure(arch == "sm_11", || arch)
+    let (message, (major, minor)) = (error.to_string(), compile::nvrtc_version()?);
+    let version = format!("NVRTC {major}.{minor} does not know sm_11");
+    for part in ["compiles for sm_11", "pip install nvidia-cuda-nvrtc", &version] {
+        ensure(message.contains(part), || format!("no {part:?} in:\n{message}"))?;
+    }
+    Ok(())
+}
+
+/// Of two libraries in a directory, the first is too old for sm_90. Ignored unless
+/// `GEMM_OLD_NVRTC` and `GEMM_NVRTC_PATH` name a directory with NVRTC 11.7 and one with a newer
+/// NVRTC, as in `.ci/long`.
+#[cfg(unix)]
+fn passed_over() -> Result<Completion, Failed> {
+    let folders = ["GEMM_OLD_NVRTC", "GEMM_NVRTC_PATH"].map(std::env::var_os);
+    let [Some(old), Some(new)] = folders.map(|folder| folder.filter(|f| !f.is_empty())) else {
+        return Ok(Completion::ignored_with("GEMM_OLD_NVRTC and GEMM_NVRTC_PATH name no folders"));
+    };
+    let dir = tempfile::tempdir()?;
+    let link = |folder: &std::ffi::OsStr| -> Result<(), Failed> {
+        for file in std::fs::read_dir(folder)? {
+            let file = file?;
+            // The name of the older library sorts last, so it is tried first.
+            let name = match file.file_name() {
+                name if name == "libnvrtc.so.11.2" => "libnvrtc.so.99".into(),
+                name => name,
+            };
+            std::os::unix::fs::symlink(file.path(), dir.path().join(name))?;
+        }
+        Ok(())
+    };
+    link(&old)?;
+    let message = look_in(dir.path())?;
+    for part in ["libnvrtc.so.99: NVRTC 11.7 does not know sm_90", "compiles for sm_90"] {
+        ensure(message.contains(part), || format!("no {part:?} in:\n{message}"))?;
+    }
+    link(&new)?;
+    let message = look_in(dir.path())?;
+    ensure(message == "compiled\n", || message)?;
+    Ok(Completion::Completed)
+}
+
+#[cfg(not(unix))]
+fn passed_over() -> Result<Completion, Failed> {
+    Ok(Completion::ignored_with("the test links files, which needs Unix"))
 }
 
 fn nul() -> Result<(), Failed> {

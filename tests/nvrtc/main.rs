@@ -3,6 +3,8 @@
 //! first architecture whose table contains them. With `GEMM_EVERY_ROW` they are compiled for all
 //! such architectures, which takes minutes longer. These tests need NVRTC, but no GPU.
 
+mod releases;
+
 use gemm_dsl::cuda;
 use gemm_dsl::ir::{Space, VerifiedKernel};
 use gemm_dsl::spec::{Accuracy, ReduceSpec, SgemmSpec};
@@ -155,6 +157,7 @@ fn main() -> ExitCode {
             trials.push(Need::Nvrtc.trial(name, move || compiles_kernel(&kernel, "", arch)));
         }
     }
+    trials.push(releases::trial());
     trials.push(Need::Nvrtc.trial("names::reduce", || {
         compile_together(NAMES.iter().map(|name| ReduceSpec::default().name(*name)))
     }));

@@ -118,7 +118,7 @@ pub(crate) fn nvrtc_release() -> Result<&'static str, &'static str> {
 /// Reads the release from a compiled kernel, because NVRTC reports the full release nowhere else.
 fn find_release() -> Result<String, String> {
     let source = "extern \"C\" __global__ void nothing() {}";
-    let compiled = compile::compile("nothing", source, Arch::sm(90), &Options::default())
+    let compiled = compile::compile("nothing", source, Arch::sm(80), &Options::default())
         .map_err(|error| first_sentence(&error))?;
     let image = String::from_utf8_lossy(&compiled.cubin);
     let release = image.split_once("Cuda compilation tools, release ").and_then(|(_, rest)| {

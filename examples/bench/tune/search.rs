@@ -125,9 +125,11 @@ fn rank<T: Target>(
             return Ok(());
         }
         Ok(resources) => resources,
-        Err(error @ (Error::NvrtcMissing { .. } | Error::OutOfMemory { .. })) => {
-            return Err(error.into());
-        }
+        Err(
+            error @ (Error::NvrtcMissing { .. }
+            | Error::NvrtcUnsuitable { .. }
+            | Error::OutOfMemory { .. }),
+        ) => return Err(error.into()),
         Err(_) => {
             dropped.refused += 1;
             return Ok(());

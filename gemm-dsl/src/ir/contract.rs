@@ -42,6 +42,7 @@ use super::{
     Atomic, BufferId, BufferLayout, Elem, Expr, Extent, HostExpr, Kernel, List, Operand, ParamKind,
     Requirement, Source, Stmt, TensorMap, Ty, Variant,
 };
+use crate::target::release::Release;
 use host_expr::{host_expr, is_bound};
 use std::borrow::Cow;
 
@@ -66,6 +67,8 @@ pub struct Contract {
     pub shared_is_dynamic: bool,
     /// Oldest compute capability that can run the kernel, as in `sm_80`.
     pub min_arch: u32,
+    /// Oldest release of CUDA whose compiler knows the kernel's instructions.
+    pub min_release: Release,
     /// True if it uses instructions that only this architecture has, so that it must be compiled
     /// for exactly that one, as `sm_90a`.
     pub is_specific: bool,
@@ -132,7 +135,12 @@ impl ArrayParameter {
 
 impl Contract {
     /// Derives the contract of a kernel that obeys all other rules of the IR.
-    pub(super) fn new(k: &Kernel, shared: (u64, bool), min_arch: u32) -> Result<Self, String> {
+    pub(super) fn new(
+        k: &Kernel,
+        shared: (u64, bool),
+        min_arch: u32,
+        min_release: Release,
+    ) -> Result<Self, String> {
         let host_expr =
             |expr: &Expr, what: &str| host_expr(k, expr).map_err(|e| format!("{what}: {e}"));
         let specific = k.has_warpgroups();
@@ -206,6 +214,7 @@ impl Contract {
             shared_bytes: shared.0,
             shared_is_dynamic: shared.1,
             min_arch,
+            min_release,
             is_specific: specific,
         })
     }

@@ -4,7 +4,7 @@
 use super::contract::Contract;
 use super::names::is_free;
 use super::{BufferId, Expr, Function, Kernel, Space, Stmt, Ty, Var};
-use crate::target::arch;
+use crate::target::{arch, release};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Deref;
 use thiserror::Error;
@@ -56,17 +56,19 @@ impl VerifiedKernel {
         let broken = |rule| IrError { kernel: kernel.name.clone(), rule };
         check.kernel().map_err(broken)?;
         let shared = shared_bytes(&kernel).map_err(broken)?;
+        let copies_boxes = kernel.copies_boxes() || kernel.has_warpgroups();
         let needs = [
-            (kernel.copies_asynchronously(), arch::ASYNCHRONOUS_COPIES),
-            (kernel.multiplies_matrices(), arch::TENSOR_CORES),
-            (true, kernel.arch_of_intrinsics()),
-            (kernel.copies_boxes() || kernel.has_warpgroups(), arch::TENSOR_COPIES),
-            (kernel.cluster > 1, arch::CLUSTERS),
+            (kernel.copies_asynchronously(), arch::ASYNCHRONOUS_COPIES, release::OLDEST),
+            (kernel.multiplies_matrices(), arch::TENSOR_CORES, release::OLDEST),
+            (true, kernel.arch_of_intrinsics(), release::OLDEST),
+            (copies_boxes, arch::TENSOR_COPIES, release::TENSOR_COPIES),
+            (kernel.cluster > 1, arch::CLUSTERS, release::CLUSTERS),
         ];
-        let needed = needs.into_iter().filter_map(|(is_so, arch)| is_so.then_some(arch));
-        let min_arch = needed.max().unwrap_or(arch::OLDEST);
+        let needed = needs.into_iter().filter(|(is_needed, ..)| *is_needed);
+        let min_arch = needed.clone().map(|(_, arch, _)| arch).max().unwrap_or(arch::OLDEST);
+        let min_release = needed.map(|(.., release)| release).max().unwrap_or(release::OLDEST);
         let shared = (shared, shared > arch::STATIC_SHARED_BYTES);
-        let contract = Contract::new(&kernel, shared, min_arch).map_err(broken)?;
+        let contract = Contract::new(&kernel, shared, min_arch, min_release).map_err(broken)?;
         Ok(Self { kernel, contract })
     }
 

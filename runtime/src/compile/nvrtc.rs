@@ -1,4 +1,4 @@
-//! NVRTC library, loaded once per process.
+//! NVRTC libraries. For each need, a process uses the first library of the search that meets it.
 //!
 //! This module looks up the functions itself, for two reasons. `cudarc` resolves the library only
 //! by name, so another version on the loader's path could override an explicit path. `cudarc` also
@@ -7,20 +7,37 @@
 use super::{Arch, Compiled, listing::listing};
 use crate::error::{Error, Result};
 use crate::library::{self, Candidate, NVRTC, Places, files_beside, open};
+use gemm_dsl::target::release::Release;
 use libloading::Library;
+use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::ptr;
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 
 type Handle = *mut c_void;
 /// `nvrtcResult` as an integer, because newer libraries may return unknown values.
 type Status = c_int;
 const SUCCESS: Status = 0;
 
+/// What a source needs of the compiler.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Need {
+    /// Architecture to compile for. Any library meets `None`.
+    pub(crate) arch: Option<Arch>,
+    /// Oldest release that knows the instructions.
+    pub(crate) release: Release,
+}
+
 /// Entry points of NVRTC, with the library that they belong to.
 pub(super) struct Nvrtc {
-    version: (u32, u32),
+    /// Name or path by which the library was loaded.
+    file: String,
+    version: Release,
+    /// Architectures for which it compiles, 90 for `sm_90`. Empty before CUDA 11.2, which does not
+    /// tell them.
+    archs: Vec<u32>,
     create: unsafe extern "C" fn(
         *mut Handle,
         *const c_char,
@@ -40,17 +57,79 @@ pub(super) struct Nvrtc {
     _libraries: Vec<Library>,
 }
 
-static FOUND: OnceLock<Result<Nvrtc, Vec<String>>> = OnceLock::new();
-
-/// NVRTC of this process, if something has loaded it.
-pub(super) fn loaded() -> Option<&'static Nvrtc> {
-    FOUND.get()?.as_ref().ok()
+/// Libraries of this process.
+#[derive(Default)]
+struct Found {
+    /// Result of loading each candidate so far. Libraries are never unloaded.
+    loaded: Vec<(Candidate, Result<&'static Nvrtc, String>)>,
+    /// Result of the search for each need.
+    chosen: HashMap<Need, Result<&'static Nvrtc, SearchFailure>>,
 }
 
-/// NVRTC of this process, loaded by the first call.
-pub(super) fn get() -> Result<&'static Nvrtc> {
-    let found = FOUND.get_or_init(|| Places::from_env(&NVRTC).find(Nvrtc::load));
-    found.as_ref().map_err(|searched| Error::NvrtcMissing { searched: searched.clone() })
+/// Places that were searched, each with the reason why its library was not used.
+#[derive(Clone, Debug)]
+struct SearchFailure {
+    searched: Vec<String>,
+    /// True if a library could be loaded, but does not meet the need.
+    is_unmet: bool,
+}
+
+static FOUND: Mutex<Option<Found>> = Mutex::new(None);
+
+impl Found {
+    /// Loads a candidate, unless it was loaded before.
+    fn load(&mut self, candidate: &Candidate) -> Result<&'static Nvrtc, String> {
+        if let Some((_, result)) = self.loaded.iter().find(|(known, _)| known == candidate) {
+            return result.clone();
+        }
+        let result = Nvrtc::load(candidate).map(|nvrtc| &*Box::leak(Box::new(nvrtc)));
+        self.loaded.push((candidate.clone(), result.clone()));
+        result
+    }
+
+    fn search(&mut self, need: Need) -> Result<&'static Nvrtc, SearchFailure> {
+        let mut is_unmet = false;
+        let found = Places::from_env(&NVRTC).find(|candidate| {
+            let nvrtc = self.load(candidate)?;
+            nvrtc.meets(need).inspect_err(|_| is_unmet = true)?;
+            Ok(nvrtc)
+        });
+        found.map_err(|searched| SearchFailure { searched, is_unmet })
+    }
+}
+
+/// Library that this process uses for a need, if it has been searched.
+pub(super) fn loaded(need: Need) -> Option<&'static Nvrtc> {
+    let found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    found.as_ref()?.chosen.get(&need)?.as_ref().ok().copied()
+}
+
+/// Library that this process uses for a need. The first call searches and loads it.
+pub(super) fn get(need: Need) -> Result<&'static Nvrtc> {
+    let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = found.get_or_insert_default();
+    let known = found.chosen.get(&need).cloned();
+    let chosen = known.unwrap_or_else(|| {
+        let chosen = found.search(need);
+        found.chosen.insert(need, chosen.clone());
+        chosen
+    });
+    chosen.map_err(|SearchFailure { searched, is_unmet }| match is_unmet {
+        true => Error::NvrtcUnsuitable { need: need.to_string(), searched },
+        false => Error::NvrtcMissing { searched },
+    })
+}
+
+impl fmt::Display for Need {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (major, minor) = self.release;
+        let instructions = format!("instructions of CUDA {major}.{minor}");
+        match (self.arch, self.release) {
+            (Some(arch), (0, 0)) => write!(f, "{arch}"),
+            (Some(arch), _) => write!(f, "{arch} and {instructions}"),
+            (None, _) => f.write_str(&instructions),
+        }
+    }
 }
 
 #[allow(unsafe_code, reason = "NVRTC is a C library, loaded at run time")]
@@ -69,7 +148,9 @@ impl Nvrtc {
         // SAFETY: nvrtc.h declares these types, unchanged since CUDA 11.1.
         let mut nvrtc = unsafe {
             Self {
+                file: candidate.to_string(),
                 version: (0, 0),
+                archs: Vec::new(),
                 create: symbol(&library, "nvrtcCreateProgram")?,
                 compile: symbol(&library, "nvrtcCompileProgram")?,
                 cubin_size: symbol(&library, "nvrtcGetCUBINSize")?,
@@ -90,16 +171,35 @@ impl Nvrtc {
         };
         match (status, u32::try_from(major), u32::try_from(minor)) {
             (SUCCESS, Ok(major), Ok(minor)) => nvrtc.version = (major, minor),
-            _ => return Err("nvrtcVersion failed".to_owned()),
+            _ => return Err(format!("{candidate}: nvrtcVersion failed")),
         }
+        nvrtc.archs = supported_archs(&library);
         libraries.push(library);
         nvrtc._libraries = libraries;
         Ok(nvrtc)
     }
 
     /// Version of the library, `(major, minor)`.
-    pub(super) fn version(&self) -> (u32, u32) {
+    pub(super) fn version(&self) -> Release {
         self.version
+    }
+
+    /// Checks that the library meets a need.
+    fn meets(&self, need: Need) -> Result<(), String> {
+        let Self { file, version: (major, minor), .. } = self;
+        if let Some(arch) = need.arch
+            && !self.archs.is_empty()
+            && !self.archs.contains(&arch.number())
+        {
+            return Err(format!("{file}: NVRTC {major}.{minor} does not know {arch}"));
+        }
+        if self.version < need.release {
+            let (least, minor_least) = need.release;
+            return Err(format!(
+                "{file}: NVRTC {major}.{minor} is older than {least}.{minor_least}"
+            ));
+        }
+        Ok(())
     }
 
     /// Compiles one translation unit to machine code.
@@ -210,6 +310,27 @@ impl Drop for Program<'_> {
         // SAFETY: the handle is live and never used again. A failure leaks a little memory.
         unsafe { (self.nvrtc.destroy)(&mut self.handle) };
     }
+}
+
+/// Architectures for which NVRTC compiles. Empty if the library does not tell them.
+#[allow(unsafe_code, reason = "calls of the C library")]
+fn supported_archs(library: &Library) -> Vec<u32> {
+    type Number = unsafe extern "C" fn(*mut c_int) -> Status;
+    // SAFETY: nvrtc.h declares this type for both functions, unchanged since CUDA 11.2.
+    let found = unsafe {
+        let count: Result<Number, String> = symbol(library, "nvrtcGetNumSupportedArchs");
+        count.and_then(|count| Ok((count, symbol::<Number>(library, "nvrtcGetSupportedArchs")?)))
+    };
+    let Ok((count, all)) = found else { return Vec::new() };
+    let mut len = 0;
+    // SAFETY: the pointer is valid for the call.
+    let status = unsafe { count(&mut len) };
+    let mut archs = vec![0; usize::try_from(len).unwrap_or(0)];
+    // SAFETY: the array has as many elements as the library will write.
+    if status != SUCCESS || unsafe { all(archs.as_mut_ptr()) } != SUCCESS {
+        return Vec::new();
+    }
+    archs.into_iter().flat_map(u32::try_from).collect()
 }
 
 /// Looks up a function of NVRTC.

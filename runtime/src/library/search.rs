@@ -1,12 +1,15 @@
 //! Search for a library.
 //!
 //! If the library's own environment variable is set, only its path is searched ([`LibrarySpec`]).
-//! Otherwise three places are searched, in the order of [`LibrarySpec::order`]: the loader's path,
-//! the toolkit of `CUDA_PATH` or `CUDA_HOME`, and the Python wheels of the active virtual
-//! environment and of `python3`.
+//! Otherwise three kinds of places are searched, in the order of [`LibrarySpec::order`]: the loader's
+//! path; the toolkits of `CUDA_PATH`, `CUDA_HOME` and `CONDA_PREFIX`, and the one in
+//! `/usr/local/cuda`; the Python wheels of the active virtual environment and of the interpreter
+//! `GEMM_PYTHON`.
 
 use super::spec::{LibrarySpec, SearchPlace};
 use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -18,13 +21,16 @@ pub struct Places {
     explicit: Option<PathBuf>,
     /// Names for the loader to resolve.
     names: Vec<&'static str>,
-    /// Roots of CUDA toolkits, each with the variable that names it.
-    toolkits: Vec<(&'static str, PathBuf)>,
+    /// Roots of CUDA toolkits, each with the variable that names it, if any.
+    toolkits: Vec<(Option<&'static str>, PathBuf)>,
     /// Root of the active virtual environment.
     virtual_env: Option<PathBuf>,
     /// Python interpreter to ask for its module path.
-    python: Option<&'static str>,
+    python: Option<OsString>,
 }
+
+/// Directory in which the installers of CUDA for Linux put the toolkit.
+const DEFAULT_TOOLKIT: &str = "/usr/local/cuda";
 
 /// Library to try next, as a name or a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +39,15 @@ pub enum Candidate {
     Name(&'static str),
     /// Path of a library file.
     File(PathBuf),
+}
+
+impl fmt::Display for Candidate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Candidate::Name(name) => f.write_str(name),
+            Candidate::File(path) => write!(f, "{}", path.display()),
+        }
+    }
 }
 
 impl Places {
@@ -46,12 +61,16 @@ impl Places {
             wanted,
             explicit: path(wanted.variable),
             names: wanted.names.to_vec(),
-            toolkits: ["CUDA_PATH", "CUDA_HOME"]
+            toolkits: ["CUDA_PATH", "CUDA_HOME", "CONDA_PREFIX"]
                 .into_iter()
-                .filter_map(|variable| Some((variable, path(variable)?)))
+                .filter_map(|variable| Some((Some(variable), path(variable)?)))
+                .chain((!cfg!(windows)).then(|| (None, DEFAULT_TOOLKIT.into())))
                 .collect(),
             virtual_env: path("VIRTUAL_ENV"),
-            python: Some(if cfg!(windows) { "python" } else { "python3" }),
+            python: match env::var_os("GEMM_PYTHON") {
+                Some(python) => Some(python).filter(|python| !python.is_empty()),
+                None => Some(if cfg!(windows) { "python" } else { "python3" }.into()),
+            },
         }
     }
 
@@ -86,8 +105,8 @@ impl Places {
                 ("the loader's path".to_owned(), names.collect())
             })),
             SearchPlace::Toolkits => Box::new(self.toolkits.iter().map(|(variable, root)| {
-                let place = format!("{variable}={}", root.display());
-                (place, files_under(root, self.wanted))
+                let named = variable.map_or(String::new(), |variable| format!("{variable}="));
+                (format!("{named}{}", root.display()), files_under(root, self.wanted))
             })),
             SearchPlace::Wheels => {
                 let environment = self.virtual_env.iter().flat_map(|root| site_packages(root));
@@ -146,6 +165,8 @@ fn files_under(path: &Path, wanted: &LibrarySpec) -> Vec<Candidate> {
     if cfg!(windows) {
         dirs.extend([path.join("bin"), path.join("bin/x64")]);
     }
+    // Some toolkits have a directory for each target, as `targets/x86_64-linux/lib`.
+    dirs.extend(entries(&path.join("targets")).iter().map(|target| target.join("lib")));
     // Paths in wheels: nvidia/cuda_nvrtc/lib, since CUDA 13 nvidia/cu13/lib; nvidia/nccl/lib.
     for package in entries(&path.join("nvidia")) {
         dirs.extend([package.join("lib"), package.join("bin")]);
@@ -190,7 +211,7 @@ fn site_packages(root: &Path) -> Vec<PathBuf> {
 }
 
 /// Directories from which an interpreter imports modules. Empty if there is no such interpreter.
-fn module_path(python: &str) -> Vec<PathBuf> {
+fn module_path(python: &OsStr) -> Vec<PathBuf> {
     let output = Command::new(python)
         .args(["-c", "import sys; print('\\n'.join(sys.path))"])
         .stdin(Stdio::null())

@@ -57,7 +57,9 @@ impl Gpu {
             Some(Replacement { kernel, source }) => (&**kernel, &**source),
             None => (name, source),
         };
-        let (cubin, is_compiled) = compile::cubin(&self.cache, name, source, arch, self.driver)?;
+        let release = contract.min_release;
+        let (cubin, is_compiled) =
+            compile::cubin(&self.cache, name, source, arch, release, self.driver)?;
         let module = self.context.load_module(Ptx::from_binary(cubin));
         let module = module.map_err(failed(format!("loading kernel `{name}`")))?;
         let function = module.load_function(name);

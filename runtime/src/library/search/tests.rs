@@ -46,7 +46,7 @@ fn keeps_the_documented_order() {
     }
     let places = Places {
         names: vec!["libnvrtc.so"],
-        toolkits: vec![("CUDA_HOME", root.join("cuda"))],
+        toolkits: vec![(Some("CUDA_HOME"), root.join("cuda"))],
         virtual_env: Some(root.join("venv")),
         ..nowhere(&NVRTC)
     };
@@ -65,6 +65,16 @@ fn keeps_the_documented_order() {
     let builtins =
         files_beside(&new.join("libnvrtc.so.13"), |name| name.starts_with("libnvrtc-builtins.so"));
     assert_eq!(builtins, [new.join("libnvrtc-builtins.so.13.0")]);
+}
+
+/// A toolkit may have a directory for each target.
+#[test]
+fn directories_of_targets_are_searched() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let library = dir.path().join("targets/sbsa-linux/lib/libnvrtc.so.13");
+    touch(&library);
+    let toolkits = vec![(Some("CONDA_PREFIX"), dir.path().to_owned())];
+    assert_eq!(all(&Places { toolkits, ..nowhere(&NVRTC) }).0, [file(library)]);
 }
 
 #[test]
@@ -92,18 +102,18 @@ fn every_place_is_reported() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let places = Places {
         names: vec!["libnvrtc.so"],
-        toolkits: vec![("CUDA_PATH", dir.path().to_owned())],
+        toolkits: vec![(None, dir.path().to_owned())],
         ..nowhere(&NVRTC)
     };
     let (_, tried) = all(&places);
     assert_eq!(tried.len(), 2);
     assert_eq!(tried[0], "the loader's path: cannot be loaded");
-    assert!(tried[1].contains("CUDA_PATH") && tried[1].contains("no NVRTC library"));
+    assert_eq!(tried[1], format!("{}: no NVRTC library there", dir.path().display()));
 }
 
 #[test]
 fn a_missing_interpreter_is_no_error() {
-    let places = Places { python: Some("gemm-no-such-interpreter"), ..nowhere(&NVRTC) };
+    let places = Places { python: Some("gemm-no-such-interpreter".into()), ..nowhere(&NVRTC) };
     assert!(all(&places).0.is_empty());
 }
 
@@ -135,7 +145,9 @@ fn a_library_is_looked_for_in_its_own_order() {
     }
     let mut places = Places {
         names: NCCL.names.to_vec(),
-        toolkits: vec![("CUDA_PATH", root.join("cuda")), ("CUDA_HOME", root.join("other"))],
+        toolkits: [("CUDA_PATH", "cuda"), ("CUDA_HOME", "other")]
+            .map(|(variable, folder)| (Some(variable), root.join(folder)))
+            .to_vec(),
         virtual_env: Some(root.join("venv")),
         ..nowhere(&NCCL)
     };
