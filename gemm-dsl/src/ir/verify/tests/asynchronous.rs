@@ -109,6 +109,7 @@ fn a_box_fits_its_map_and_where_it_goes() {
     let kernel = made().finish().expect("a sound kernel");
     // A barrier after an array that is aligned to 1024 bytes.
     assert_eq!((kernel.shared_bytes(), kernel.min_arch()), (2 * 32 * 128 + 8, 90));
+    assert_eq!(kernel.contract().min_release, (12, 0));
     let sound = |boxed: Boxed| assert_eq!(rule(boxed.kernel(|_, _| ())), Ok(()));
     sound(Boxed { tile: vec![2, 32, 64], ..Boxed::default() });
     sound(Boxed { tile: vec![1, 8, 64], ..Boxed::default() });

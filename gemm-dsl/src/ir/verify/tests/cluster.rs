@@ -47,7 +47,8 @@ fn a_cluster_has_one_to_eight_blocks() {
     for blocks in 1..=8 {
         let kernel = of(blocks, |_, _| ()).finish().expect("a sound kernel");
         assert_eq!(kernel.contract().cluster, blocks);
-        assert_eq!(kernel.min_arch(), if blocks == 1 { 75 } else { 90 });
+        let needs = if blocks == 1 { (75, (11, 7)) } else { (90, (12, 8)) };
+        assert_eq!((kernel.min_arch(), kernel.contract().min_release), needs);
         assert!(!kernel.contract().is_specific);
     }
 }
