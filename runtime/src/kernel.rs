@@ -211,8 +211,10 @@ impl<S, E> Kernel<S, E> {
         &self.artifact().line
     }
 
-    /// Returns the CUDA C translation unit of the preferred access variant. If the kernel needs
-    /// several launches, returns the unit of the main launch.
+    /// Returns the CUDA C translation unit of the launch that computes C, or that folds the inputs.
+    /// If this launch has several [variants](crate::Variant), returns the unit of the variant with
+    /// 16-byte accesses, if there is one, or without guards. [`sources`](Self::sources) returns all
+    /// units.
     pub const fn source(&self) -> &str {
         match self.sources() {
             [Cow::Borrowed(first), ..] => first,
@@ -222,7 +224,7 @@ impl<S, E> Kernel<S, E> {
     }
 
     /// Returns the CUDA C translation units of all kernels: the unit of [`source`](Self::source),
-    /// its other access variants, and the kernels of other launches. A reduction in two launches
+    /// its other variants, and the kernels of other launches. A reduction in two launches
     /// has a unit that folds the partial results of the first launch.
     ///
     /// A constant can read the units of a `static` kernel:

@@ -121,8 +121,8 @@ pub trait OutputOf<T>: Output<Element = T> {}
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a vector of elements on a device",
-    note = "a matrix or a view of one has a shape: use `view`, `part` and `t`, or the matrix's \
-            `buffer`",
+    note = "a matrix already has a shape: use `view`, `part` and `t`; to pass it as a vector, pass \
+            its `buffer`",
     note = "upload elements of the host with `device.upload(&elements)?`"
 )]
 pub trait Vector: Input {}
@@ -145,8 +145,7 @@ pub trait Vector: Input {}
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a vector of `{T}` on a device",
     label = "not a vector of `{T}` on a device",
-    note = "a matrix or a view of one has a shape: use `view`, `part` and `t`, or the matrix's \
-            `buffer`",
+    note = "to pass a matrix as a vector, pass its `buffer`",
     note = "upload elements of the host with `device.upload(&elements)?`"
 )]
 pub trait VectorOf<T: Element>: Vector<Element = T> {}
@@ -172,7 +171,7 @@ pub trait VectorOf<T: Element>: Vector<Element = T> {}
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a vector of elements to be written",
-    note = "a matrix or a view of one has a shape: use `view_mut`, `part` and `t`"
+    note = "a matrix already has a shape: use `view_mut`, `part` and `t`"
 )]
 pub trait VectorMut: Output {}
 

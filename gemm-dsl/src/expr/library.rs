@@ -93,8 +93,8 @@ pub(super) fn neg(x: impl Into<Expr>) -> Expr {
 }
 
 /// Comment on the reason for a device function in place of one of CUDA's.
-const WRITTEN_OUT: &str = "IEEE operations only, so the result is bit-exact. CUDA's math functions \
-                           may differ by toolkit.";
+const WRITTEN_OUT: &str =
+    "IEEE operations only, so every GPU and toolkit gives the same bits; CUDA's functions may not.";
 
 /// Declares a device function of one `f32`. In `meaning`, `{bound}` is replaced by the function's
 /// error bound.
@@ -108,7 +108,8 @@ fn unary(
     let Some(bound) = row.bound else {
         unreachable!("the table bounds every function that is computed: {function:?}")
     };
-    let meaning = meaning.iter().map(|line| line.replace("{bound}", &bound.to_string()));
+    let bound = format!("{bound} over all inputs");
+    let meaning = meaning.iter().map(|line| line.replace("{bound}", &bound));
     let meaning: Vec<String> = meaning.chain([WRITTEN_OUT.to_owned()]).collect();
     let meaning: Vec<&str> = meaning.iter().map(String::as_str).collect();
     let name = format!("{}_f32", row.name);

@@ -117,7 +117,7 @@ pub trait Operands: sealed::Operands {
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an operand of kind `{K}`",
-    label = "not for `{K}`",
+    label = "not accepted for an operand of kind `{K}`",
     note = "`N` and `M` take a reference to a vector of `f32`, `MN` a reference to a matrix of \
         `f32`, and `f32` a number"
 )]

@@ -70,7 +70,7 @@ pub(crate) struct Model {
     pub(crate) barrier: MeetRule,
     /// Timelines on which a commit closes the thread's group.
     pub(crate) commit: &'static [Timeline],
-    /// Wait for all groups except the newest.
+    /// Wait for all but the newest N groups.
     pub(crate) wait: AwaitRule,
     /// Atomic with acquire order, or a fence after atomics. A release needs no parameters.
     pub(crate) acquire: AcquireRule,
@@ -79,7 +79,7 @@ pub(crate) struct Model {
     /// Wait for a phase of an mbarrier. It acquires the clocks of the threads that have arrived,
     /// and the completion of copies.
     pub(crate) phase: AcquireRule,
-    /// Wait of a warp for all groups of matrix instructions except the newest.
+    /// Wait of a warp for all but its newest N groups of matrix instructions.
     pub(crate) wgmma: AwaitRule,
     /// Record of a wait of a thread at an mbarrier, so that other threads can know of the wait.
     pub(crate) waits: AwaitRule,

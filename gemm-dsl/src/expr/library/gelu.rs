@@ -11,8 +11,8 @@ use crate::ir::{FunctionId, KernelBuilder};
 pub(in crate::expr) fn gelu(b: &mut KernelBuilder) -> FunctionId {
     let scale = scale(b);
     let meaning = [
-        "x * Phi(x) of the normal distribution, within {bound}. With a = |x|: a Phi(-a) is",
-        "e^(-a^2 / 2) S(u) a / (a + 3), where u = (a - 3) / (a + 3); each _low is a rounding \
+        "x * Phi(x) of the normal distribution, within {bound}. With a = |x|: a Phi(-a)",
+        "is e^(-a^2 / 2) S(u) a / (a + 3), where u = (a - 3) / (a + 3); each _low is a rounding \
          error.",
     ];
     unary(b, Function::Gelu, &meaning, |b, x| {
@@ -71,8 +71,8 @@ pub(in crate::expr) fn gelu_tanh(b: &mut KernelBuilder) -> FunctionId {
     const CUBIC_LOW: f32 = 2.398_832_5e-9;
     let times_sigmoid = times_sigmoid(b);
     let meaning = [
-        "x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, within {bound}: x / (1 + e^-v), where",
-        "v = x (1.59577 + 0.0713548 x^2) to twice the precision.",
+        "x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, within {bound}:",
+        "x / (1 + e^-v), where v = x (1.59577 + 0.0713548 x^2) to twice the precision.",
     ];
     unary(b, Function::GeluTanh, &meaning, |b, x| {
         // Below −20 the result is −0, and above 20 it is x.

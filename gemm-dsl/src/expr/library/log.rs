@@ -45,9 +45,8 @@ pub(crate) fn log(b: &mut KernelBuilder) -> FunctionId {
 
 pub(in crate::expr) fn log2(b: &mut KernelBuilder) -> FunctionId {
     let meaning = [
-        "log2 x, within {bound}: n + log2(1 + f) with x = 2^n (1 + f), |f| <= 1 / 3, where high + \
-         low",
-        "is n + f log2 e to twice the precision.",
+        "log2 x, within {bound}: n + log2(1 + f) with x = 2^n (1 + f), |f| <= 1 / 3,",
+        "where high + low is n + f log2 e to twice the precision.",
     ];
     unary(b, Function::Log2, &meaning, |b, x| {
         const LOG2_E: f32 = std::f32::consts::LOG2_E;

@@ -198,7 +198,7 @@ impl Fold {
             FoldKind::Moments => "Tail: elements past the end are zeros, which are not counted.",
             FoldKind::Logsumexp(_) => {
                 "Tail: elements past the end count as -infinity. falling_exp_f32 clamps e^-inf to \
-                 e^-87 (1.6e-38), which vanishes in the final sum, at least 1."
+                 e^-87 (1.6e-38), too small to change the final sum, which is at least 1."
             }
             FoldKind::Value(_) | FoldKind::Arg(_) | FoldKind::Compensated => {
                 "Tail: elements past the end count as the identity."

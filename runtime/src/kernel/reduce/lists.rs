@@ -27,7 +27,7 @@ use smallvec::smallvec;
 /// ```
 #[diagnostic::on_unimplemented(
     message = "the kernel folds `{T}`, but is given `{Self}`",
-    label = "no inputs `{T}`",
+    label = "not accepted for the inputs `{T}`",
     note = "pass one input as a reference to an array on a device, `&x`, and several as a tuple \
             in the order of `map`, `(&x, &y)`"
 )]
@@ -55,7 +55,7 @@ pub trait InputsFor<T>: sealed::Reads {}
 /// ```
 #[diagnostic::on_unimplemented(
     message = "the kernel has the results `{R}`, but is given `{Self}` for them",
-    label = "not for the results `{R}`",
+    label = "not accepted for the results `{R}`",
     note = "pass a mutable reference to an array on a device for the result, `&mut out`, and two \
             for `mean_var`, `(&mut mean, &mut var)`"
 )]

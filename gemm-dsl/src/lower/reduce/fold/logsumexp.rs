@@ -34,9 +34,9 @@ impl Logsumexp {
         let exp = library::falling_exponential(b);
         let log = library::logarithm(b);
         let meaning = [
-            "Subtracted before each exponential: the maximum, so that none overflows; 0 if it is \
-             infinite,",
-            "as inf - inf is NaN. NaN and +-inf reach the result through top.",
+            "Value to subtract before each exponential so that it cannot overflow: the maximum, or \
+             0 if the",
+            "maximum is infinite (inf - inf is NaN). NaN and +-inf reach the result through top.",
         ];
         let base = b.function("base_of", &meaning, &[("top", Ty::F32)], |_, p| {
             is_infinite(p[0]).select(0.0, p[0])
@@ -53,7 +53,8 @@ impl Logsumexp {
         let (top, sum) = (&kept[0], &kept[1]);
         b.comment(
             "Online: sum is the sum of e^(x - base) so far. When the maximum rises, sum is \
-             rescaled to the new base. If a finite maximum stays, the factor is exactly 1.",
+             rescaled to the new base. If the maximum is finite and does not change, the factor \
+             is exactly 1.",
         );
         let new_top = b.mut_("new_top", top.get());
         held.each(b, |b, value, _| b.assign(new_top, maximum(new_top, value)));

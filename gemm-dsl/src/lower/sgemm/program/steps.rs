@@ -40,10 +40,16 @@ pub(super) fn launch(
     Step::launch(choose, bind, extents)
 }
 
-/// Builds the `f32` kernel for K = 0, for which nothing is split.
+/// Comment on the code and the name of a fallback.
+pub(super) const GENERAL: &str =
+    "It accepts any K, as all f32 fallbacks do, and is named after the kernel that it replaces.";
+
+/// Builds the `f32` kernel for K = 0, for which nothing is split. It is the same kernel as the
+/// fallback for values that the splits cannot represent, without the flag.
 pub(super) fn without_terms(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
     fallback(plan, |b, frame, _| {
         b.title("Fallback for K = 0 and for empty matrices, without tensor cores.");
+        b.title(GENERAL);
         let origin = frame.own_origin(b);
         tile(b, frame, origin);
     })

@@ -103,7 +103,7 @@ pub(crate) fn copies_comment(b: &mut KernelBuilder, operands: [&OperandPlan; 2])
         };
         b.comment(format!(
             "A {line} of {letter} past the edge wraps around to its offset in the tile, modulo \
-             {modulus}: copies of many lanes from one address would be slower."
+             {modulus}. With a clamp, many lanes would copy from one address."
         ));
     }
     b.comment("Outputs computed from these are not stored.");
@@ -128,8 +128,8 @@ pub(crate) fn inside(edge: Edge, elem: Elem, at: Expr, extent: Scalar) -> Expr {
 /// Row of A or column of B to read for element `at` of the tile. Indices beyond the edge wrap
 /// around.
 ///
-/// Unlike with [`clamped`], adjacent elements remain adjacent beyond the edge. If many lanes copied
-/// the same element, their asynchronous copies would be serialised.
+/// With [`clamped`], many lanes would copy the same element. Here, adjacent elements remain
+/// adjacent beyond the edge, except where the index wraps around.
 pub(crate) fn wrapped(factor: &StagedFactor, at: Expr) -> Expr {
     let extent = Expr::from(factor.extent);
     let lanes = i32::from(factor.plan.elem().vector_lanes());

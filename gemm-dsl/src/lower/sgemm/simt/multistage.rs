@@ -137,8 +137,8 @@ impl MultistagePipeline<'_> {
         if self.tiled.t.ragged() == Ragged::First {
             b.comment(
                 "The elements of a partial first tile go to its end. Zeros before them change no \
-                 accumulator. Zeros after them could turn -0, the sum of products that underflow, \
-                 into +0.",
+                 accumulator. If products underflow, a sum can be -0; adding zeros after them \
+                 would make it +0.",
             );
         }
         self.start_existing(b, &CopyShare::All, &0.into(), &0.into(), Some(first));
@@ -190,7 +190,7 @@ impl MultistagePipeline<'_> {
                     b.comment(
                         "The last k step loads fragments of the next tile, whose copy must have \
                          arrived. The barrier also ends all reads of the stage that is filled \
-                         next. After the last tile there is none, so `read_stage` stays.",
+                         next. After the last tile there is no next tile, so read_stage stays.",
                     );
                     b.push(Stmt::CopyWait { pending: self.pending.clone() });
                     b.barrier();
