@@ -2,9 +2,9 @@
 //! exceeds its tolerance must be listed with a reason in `tests/data/profiler/known.csv`. No other
 //! counts may be listed.
 //!
-//! Reductions are tested at two shapes. Of the GEMMs, every third stage is tested at one shape, with
-//! whole or partial tiles. With `GEMM_EVERY_SHAPE` all three shapes are tested, which takes minutes
-//! longer.
+//! Reductions are tested at two shapes. Of the GEMMs, every third stage is tested at one shape,
+//! with whole or partial tiles. With `GEMM_EVERY_SHAPE` all three shapes are tested, which takes
+//! minutes longer.
 
 use gemm_dsl::stages;
 use gemm_oracle::product::Size;

@@ -1,8 +1,8 @@
 //! Search for a library.
 //!
 //! If the library's own environment variable is set, only its path is searched ([`LibrarySpec`]).
-//! Otherwise three kinds of places are searched, in the order of [`LibrarySpec::order`]: the loader's
-//! path; the toolkits of `CUDA_PATH`, `CUDA_HOME` and `CONDA_PREFIX`, and the one in
+//! Otherwise three kinds of places are searched, in the order of [`LibrarySpec::order`]: the
+//! loader's path; the toolkits of `CUDA_PATH`, `CUDA_HOME` and `CONDA_PREFIX`, and the one in
 //! `/usr/local/cuda`; the Python wheels of the active virtual environment and of the interpreter
 //! `GEMM_PYTHON`.
 

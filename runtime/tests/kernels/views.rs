@@ -61,6 +61,8 @@ fn views_are_checked() {
     let backwards = "the range 3..1 of the columns of the matrix ends before it starts: write the \
                      smaller number first";
     assert_eq!(reversed, backwards);
+    let behind = buffer.slice(14..).expect_err("no part").to_string();
+    assert!(behind.starts_with("the range 14.. is not within 0..13, the elements"), "{behind}");
     let huge = told(MatrixRef::new(&buffer, usize::MAX, 5));
     assert!(huge.starts_with("a matrix of 18446744073709551615 rows of 5 elements"), "{huge}");
     let empty = matrix.part(2..2, 5..5).expect("at the end");
