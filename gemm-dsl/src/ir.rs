@@ -206,7 +206,7 @@ pub use mma::{LoadMatrix, Mma};
 #[cfg(test)]
 pub(crate) use names::is_free;
 pub use names::is_identifier;
-pub(crate) use names::{MAX_NAME, Names, joined};
+pub(crate) use names::{MAX_NAME, Names, joined, listed};
 pub use program::VerifiedProgram;
 pub use stmt::{Change, Guard, Loop, PointerRef, Section, Stmt, Unroll};
 pub use tensor_map::{TensorCopy, TensorMap, TensorSwizzle};

@@ -9,7 +9,7 @@ use super::{helper, launch};
 use crate::ir::contract::ArrayParameter;
 use crate::ir::{
     BufferLayout, Expr, Kernel, MemoryOrder, ParamKind, Requirement, Scalar, Space, Stmt, Ty,
-    VECTOR_BYTES, Var, VerifiedKernel,
+    VECTOR_BYTES, Var, VerifiedKernel, listed,
 };
 use crate::target::arch::OLDEST;
 
@@ -119,9 +119,9 @@ fn required(k: &Kernel) -> Vec<String> {
             | Requirement::Piece { .. } => {}
         }
     }
-    let sentence = |([one, several], names): ([String; 2], Vec<String>)| match names.split_last() {
-        Some((last, others @ [_, ..])) => format!("{} and {last} {several}", others.join(", ")),
-        _ => format!("{} {one}", names.concat()),
+    let sentence = |([one, several], names): ([String; 2], Vec<String>)| {
+        let verb = if names.len() > 1 { several } else { one };
+        format!("{} {verb}", listed(&names))
     };
     facts.into_iter().map(sentence).collect()
 }

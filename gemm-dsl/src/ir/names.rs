@@ -20,6 +20,15 @@ pub fn is_identifier(name: &str) -> bool {
     head && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
+/// Lists names in a sentence: `a`, `a and b`, or `a, b and c`.
+pub(crate) fn listed(names: &[impl AsRef<str>]) -> String {
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    match names.split_last() {
+        Some((last, others @ [_, ..])) => format!("{} and {last}", others.join(", ")),
+        _ => names.concat(),
+    }
+}
+
 /// Removes leading, trailing and repeated underscores. C++ reserves names with two consecutive
 /// underscores, and a prefix for a user's name ends in one.
 pub(crate) fn joined(name: &str) -> String {

@@ -1,19 +1,10 @@
 //! Folds by shuffles between the registers of a warp.
 
 use super::{Done, Team, load, store, values};
-use crate::ir::{Expr, For, Intrinsic, KernelBuilder, Unroll};
+use crate::ir::{Expr, For, Intrinsic, KernelBuilder, Unroll, listed};
 use crate::lower::reduce::fold::Cell;
 use crate::lower::reduce::{WARP, halve};
 use std::slice;
-
-/// Lists names: `a`, `a and b`, or `a, b and c`.
-fn listed<'n>(names: impl Iterator<Item = &'n str>) -> String {
-    let names: Vec<&str> = names.collect();
-    match names.split_last() {
-        Some((last, others @ [_, ..])) => format!("{} and {last}", others.join(", ")),
-        _ => names.concat(),
-    }
-}
 
 impl Team<'_> {
     /// Folds the accumulators of each group of `group` neighbouring lanes into that of the first
@@ -86,8 +77,8 @@ impl Team<'_> {
             let meaning = format!(
                 "Reduces {} in place over the block; thread 0 gets the result. All threads must \
                  call it, and a barrier must separate two calls, as both use {}.",
-                listed(parts.iter().map(|part| part.name)),
-                listed(parts.iter().map(|part| part.plural)),
+                listed(&parts.iter().map(|part| part.name).collect::<Vec<_>>()),
+                listed(&parts.iter().map(|part| part.plural).collect::<Vec<_>>()),
             );
             b.section("reduce_block", &meaning, [], |b, []| by_warps(b, &mut |_| {}));
             b.if_(tid.clone().equals(0), |b| done(b, values(&kept)));

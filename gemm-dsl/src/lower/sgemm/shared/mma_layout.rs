@@ -3,7 +3,7 @@
 use super::elements::{Adjacent, Elements};
 use crate::ir::{Const, Expr, KernelBuilder, Mma, Var};
 use crate::plan::{Axis, MmaPlan, OperandPlan, TiledPlan};
-use crate::target::arch::WARP;
+use crate::target::arch::{BANKS, WARP};
 use std::collections::BTreeSet;
 
 /// Numbers of `mma` instructions per warp tile.
@@ -172,7 +172,7 @@ fn hits_all_banks(operand: &OperandPlan) -> bool {
     let (_, row) = operand.shared_tile();
     let banks = (0..8).flat_map(|g| (0..4).map(move |t| (g, t))).map(|(g, t)| {
         let at = if operand.shared() == Axis::K { g * row + t } else { t * row + g };
-        at % WARP
+        at % BANKS
     });
     let banks: BTreeSet<u32> = banks.collect();
     operand.swizzle().is_none() && operand.elem().size() == 4 && banks.len() == WARP as usize
