@@ -204,9 +204,10 @@ pub fn builtin(name: &str, args: &[Value]) -> Option<Result<Value>> {
     let on_one = |f: fn(f32) -> f32| float(0).map(|x| f(x).into());
     let of_two = |f: fn(f32, f32) -> f32| Ok(f(float(0)?, float(1)?).into());
     Some(match (name, args) {
-        ("min", &[a, b]) if a.whole().is_some() => {
-            binary("<", a, b).and_then(|less| Ok(if less.truth()? { a } else { b }))
-        }
+        ("min" | "max", &[a, b]) if a.whole().is_some() => binary("<", a, b).and_then(|less| {
+            let is_first = less.truth()? == (name == "min");
+            Ok(if is_first { a } else { b })
+        }),
         ("fmaf", [_, _, _]) => {
             let parts = float(0).and_then(|a| Ok((a, float(1)?, float(2)?)));
             parts.map(|(a, b, c)| a.mul_add(b, c).into())
