@@ -148,7 +148,7 @@ const TYPES: [Ty; 5] = [Ty::I32, Ty::U32, Ty::I64, Ty::U64, Ty::F32];
 
 /// Number of another type converted to this one, by value or by bits.
 fn converted(ty: Ty, random: &mut Random, sub: impl Fn(&mut Random, Ty) -> Expr) -> Expr {
-    let Ty::Scalar(elem) = ty else { unreachable!("a truth value is not a number") };
+    let Ty::Scalar(elem) = ty else { unreachable!("a boolean is not a number") };
     let (casts, bitcasts): (&[Ty], &[Ty]) = match ty {
         Ty::I32 => (&[Ty::U64, Ty::I64], &[Ty::U32, Ty::F32]),
         Ty::U32 => (&[], &[Ty::I32, Ty::F32]),

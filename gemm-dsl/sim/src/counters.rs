@@ -75,7 +75,7 @@ counters! {
         instructions: Sum,
         /// Instructions times active lanes.
         thread_instructions: Sum,
-        /// Instructions on integers and truth values, and comparisons of integers.
+        /// Instructions on integers and booleans, and comparisons of integers.
         integer: Sum,
         /// `F32` instructions, including comparisons but not multiply-adds.
         float: Sum,

@@ -41,7 +41,7 @@ macro_rules! operator_on_one {
                 }
                 BinaryOp::Integer(Integer::Shr) => shift.filter(|_| a >= 0).map(|b| a >> b),
                 BinaryOp::Cmp(_) | BinaryOp::Logic(_) => {
-                    unreachable!("lowered as a truth value")
+                    unreachable!("lowered as a boolean")
                 }
             };
             value.ok_or(FaultKind::Overflow { op, operands: [a.into(), b.into()] })

@@ -21,10 +21,10 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Maximum number of integers, and of truth values, in a scope.
+    /// Maximum number of integers, and of booleans, in a scope.
     const MOST: usize = 6;
 
-    /// Builds the facts from the scope's integers and truth values.
+    /// Builds the facts from the scope's integers and booleans.
     pub fn new<const I: usize, const T: usize>(integers: [u64; I], truths: [bool; T]) -> Self {
         const { assert!(I <= Self::MOST && T <= Self::MOST) };
         let mut facts = Self { integers: [0; Self::MOST], truths: [false; Self::MOST] };
@@ -34,12 +34,12 @@ impl Facts {
     }
 }
 
-/// Fact that a condition reads. Integers and truth values are identified by indices into [`Facts`].
+/// Fact that a condition reads. Integers and booleans are identified by indices into [`Facts`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Query {
     /// Index, name and range of an integer.
     Integer(usize, &'static str, IntRange),
-    /// Index and name of a truth value.
+    /// Index and name of a boolean.
     Truth(usize, &'static str),
     /// `waves` of a tile.
     Waves(u32, u32),

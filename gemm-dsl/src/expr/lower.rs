@@ -65,7 +65,7 @@ impl Closure {
     }
 
     /// Declares the closure as a device function of the kernel with this name. Its parameters are
-    /// the closure's: floats in their own type, integers as [`Ty::I64`], truth values as
+    /// the closure's: floats in their own type, integers as [`Ty::I64`], booleans as
     /// [`Ty::Bool`]. The reserved integers that the closure reads follow. If [`Closure::check`]
     /// rejects the closure, [`KernelBuilder::finish`] reports a mistake.
     pub fn lower_as(&self, b: &mut KernelBuilder, name: &str, typing: &Typing) -> Lowered {

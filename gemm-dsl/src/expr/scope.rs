@@ -45,7 +45,7 @@ impl ExprScope {
         self.integers.iter().find(|(known, _)| *known == name).map(|(_, range)| *range)
     }
 
-    /// Returns the truth values that are in scope without a declaration.
+    /// Returns the booleans that are in scope without a declaration.
     pub fn truths(&self) -> &'static [&'static str] {
         self.conditions.map_or(&[], |conditions| conditions.truths)
     }

@@ -46,13 +46,13 @@ pub(crate) fn number(value: u8, ty: Type, typing: &Typing) -> String {
     }
 }
 
-/// Returns the text of an expression that turns a truth value into a number of this type.
+/// Returns the text of an expression that turns a boolean into a number of this type.
 pub(crate) fn chosen(ty: Type, typing: &Typing) -> String {
     let [one, zero] = [1, 0].map(|value| number(value, ty, typing));
     format!("if … {{ {one} }} else {{ {zero} }}")
 }
 
-/// Returns the text of a comparison that turns a number called `name` into a truth value.
+/// Returns the text of a comparison that turns a number called `name` into a boolean.
 pub(crate) fn compared(name: char, found: Type, sign: &str, typing: &Typing) -> String {
     format!("{name} {sign} {}", number(0, found, typing))
 }

@@ -96,7 +96,7 @@ pub enum NodeKind {
 pub enum Unary {
     /// Negation of a number.
     Neg,
-    /// Negation of a truth value.
+    /// Negation of a boolean.
     Not,
 }
 

@@ -18,7 +18,7 @@ impl Type {
             Type::F32 => "an f32",
             Type::F64 => "an f64",
             Type::Int => "an integer",
-            Type::Bool => "a truth value",
+            Type::Bool => "a boolean",
         }
     }
 }

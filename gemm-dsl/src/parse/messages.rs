@@ -128,39 +128,54 @@ pub(crate) fn unknown_word(
     )
 }
 
-pub(crate) fn spaces(key: &'static str, found: &str) -> SpecError {
-    let joined: String = found.split_whitespace().collect();
+pub(crate) fn spaces(key: &'static str, found: &str, joined: &str) -> SpecError {
     SpecError::at_value(
         &[key],
         format!("`{key}: {found}` has spaces within a size; write `{joined}`"),
     )
 }
 
-pub(crate) fn negative(key: &'static str, found: &str) -> SpecError {
-    SpecError::at_value(&[key], format!("`{key}: {found}` is negative; use a whole number"))
+/// Advice to write a value as `how`, with an example if the value is a size.
+fn numbers(kind: KeyKind, one: &str, several: &str) -> String {
+    match kind {
+        KeyKind::Size { example, .. } => format!("{several}, as in `{example}`"),
+        _ => one.to_owned(),
+    }
 }
 
-pub(crate) fn underscores(key: &'static str, found: &str) -> SpecError {
-    let plain = found.replace('_', "");
+pub(crate) fn negative(key: &'static str, kind: KeyKind, found: &str) -> SpecError {
+    let advice = numbers(kind, "use a positive number", "use positive numbers");
+    SpecError::at_value(&[key], format!("`{key}: {found}` is negative; {advice}"))
+}
+
+/// `plain` is the value without underscores.
+pub(crate) fn underscores(key: &'static str, found: &str, plain: &str) -> SpecError {
     SpecError::at_value(
         &[key],
         format!("`{key}: {found}` has `_` within a number; write `{plain}`"),
     )
 }
 
-pub(crate) fn fraction(key: &'static str, found: &str, part: &str) -> SpecError {
-    SpecError::at_value(&[key], format!("`{key}: {found}`: `{part}` is not a whole number"))
+/// Quotes a value, and `part`, a number of it; a value of one number is quoted once.
+fn quoted_part(key: &str, found: &str, part: &str) -> String {
+    if found == part { format!("`{key}: {found}`") } else { format!("`{key}: {found}`: `{part}`") }
 }
 
-pub(crate) fn not_decimal(key: &'static str, found: &str, part: &str) -> SpecError {
-    SpecError::at_value(&[key], format!("`{key}: {found}`: `{part}` is not a plain decimal number"))
+pub(crate) fn fraction(key: &'static str, kind: KeyKind, found: &str, part: &str) -> SpecError {
+    let (quote, advice) =
+        (quoted_part(key, found, part), numbers(kind, "use a whole number", "use whole numbers"));
+    SpecError::at_value(&[key], format!("{quote} is a fraction; {advice}"))
+}
+
+pub(crate) fn not_decimal(key: &'static str, kind: KeyKind, found: &str, part: &str) -> SpecError {
+    let (quote, digits) = (quoted_part(key, found, part), "use only the digits 0 to 9");
+    let advice = numbers(kind, digits, digits);
+    SpecError::at_value(&[key], format!("{quote} is not a plain decimal number; {advice}"))
 }
 
 pub(crate) fn too_large(key: &'static str, found: &str, part: &str) -> SpecError {
-    SpecError::at_value(
-        &[key],
-        format!("`{key}: {found}`: `{part}` is too large; a number is at most {}", u32::MAX),
-    )
+    let quote = quoted_part(key, found, part);
+    SpecError::at_value(&[key], format!("{quote} is too large; use at most {}", u32::MAX))
 }
 
 pub(crate) fn hexadecimal(key: &'static str, found: &str, value: u32) -> SpecError {
@@ -170,17 +185,12 @@ pub(crate) fn hexadecimal(key: &'static str, found: &str, value: u32) -> SpecErr
     )
 }
 
-pub(crate) fn hexadecimal_size(
-    key: &'static str,
-    found: &str,
-    form: &str,
-    example: &str,
-) -> SpecError {
+pub(crate) fn hexadecimal_size(key: &'static str, kind: KeyKind, found: &str) -> SpecError {
     SpecError::at_value(
         &[key],
         format!(
-            "`{key}: {found}` starts with `0x` like a hexadecimal number; write {form} in decimal \
-             as in `{example}`"
+            "`{key}: {found}` starts with `0x` like a hexadecimal number; write {} in decimal",
+            expected(kind)
         ),
     )
 }
@@ -189,32 +199,28 @@ pub(crate) fn size_for_number(key: &'static str, found: &str) -> SpecError {
     SpecError::at_value(&[key], format!("`{key}` takes one whole number, not the size `{found}`"))
 }
 
-pub(crate) fn capital_x(key: &'static str, found: &str) -> SpecError {
-    let lower = found.replace('X', "x");
+/// `lower` is the size with lowercase `x`.
+pub(crate) fn capital_x(key: &'static str, found: &str, lower: &str) -> SpecError {
     SpecError::at_value(&[key], format!("`{key}: {found}` has an uppercase `X`; write `{lower}`"))
 }
 
-pub(crate) fn missing_dimension(key: &'static str, found: &str, form: &str) -> SpecError {
+pub(crate) fn missing_dimension(key: &'static str, kind: KeyKind, found: &str) -> SpecError {
     SpecError::at_value(
         &[key],
-        format!("`{key}: {found}`: a number is missing next to an `x`; write {form}"),
+        format!("`{key}: {found}`: a number is missing next to an `x`; write {}", expected(kind)),
     )
 }
 
-pub(crate) fn dimensions(
-    key: &'static str,
-    found: &str,
-    has: usize,
-    needs: usize,
-    form: &str,
-    example: &str,
-) -> SpecError {
+pub(crate) fn dimensions(key: &'static str, kind: KeyKind, found: &str, has: usize) -> SpecError {
+    let KeyKind::Size { form, example, dims } = kind else {
+        unreachable!("size: only sizes have dimensions")
+    };
+    let s = if has == 1 { "" } else { "s" };
     SpecError::at_value(
         &[key],
         format!(
-            "`{key}: {found}` has {has} dimension{}, and {form} has {needs}; write a size such \
-             as `{example}`",
-            if has == 1 { "" } else { "s" },
+            "`{key}: {found}` has {has} dimension{s}, and {form} has {dims}; write a size such as \
+             `{example}`"
         ),
     )
 }

@@ -37,20 +37,23 @@ fn plain(key: &'static str, kind: KeyKind, tokens: Tokens<'_>) -> Result<Datum, 
         (KeyKind::Number | KeyKind::NumberOr(_) | KeyKind::Size { .. }, [minus, number])
             if minus.is('-') && is_numeric(number) =>
         {
-            Err(messages::negative(key, &tokens.text()))
+            Err(messages::negative(key, kind, &tokens.text()))
         }
         (KeyKind::Number | KeyKind::NumberOr(_), [found]) if is_numeric(found) => {
-            one_number(key, &found.text)
+            one_number(key, kind, &found.text)
         }
-        (KeyKind::Size { form, example, dims }, [found]) if is_numeric(found) => {
-            size(key, &found.text, form, example, dims)
+        (KeyKind::Size { dims, .. }, [found]) if is_numeric(found) => {
+            size(key, kind, dims, &found.text, &found.text)
         }
-        (KeyKind::Size { .. }, [number, _, ..]) if number.kind == TokenKind::Literal => {
+        (KeyKind::Size { dims, .. }, [number, _, ..]) if number.kind == TokenKind::Literal => {
             let found = tokens.text();
-            match is_size_text(&found) {
-                true => Err(messages::spaces(key, &found)),
-                false => Err(wrong_kind()),
+            if !is_size_text(&found) {
+                return Err(wrong_kind());
             }
+            let joined: String = found.split_whitespace().collect();
+            // The message suggests the joined size, which must be valid.
+            size(key, kind, dims, &joined, &found)?;
+            Err(messages::spaces(key, &found, &joined))
         }
         _ => Err(wrong_kind()),
     }
@@ -65,14 +68,18 @@ fn is_size_text(text: &str) -> bool {
     text.chars().all(|c| c.is_ascii_digit() || c == 'x' || c == ' ')
 }
 
-fn one_number(key: &'static str, found: &str) -> Result<Datum, SpecError> {
+fn one_number(key: &'static str, kind: KeyKind, found: &str) -> Result<Datum, SpecError> {
     if let Some(value) = hexadecimal(found) {
         return Err(messages::hexadecimal(key, found, value));
     }
     if found.contains('x') {
         return Err(messages::size_for_number(key, &clip(found)));
     }
-    Ok(Datum::Number(number(key, found, found)?))
+    let value = number(key, kind, found, found)?;
+    if found.contains('_') {
+        return Err(messages::underscores(key, &clip(found), &value.to_string()));
+    }
+    Ok(Datum::Number(value))
 }
 
 /// Returns the value of a hexadecimal number such as `0x100`, which the user may have meant as a
@@ -81,45 +88,50 @@ fn hexadecimal(found: &str) -> Option<u32> {
     u32::from_str_radix(found.strip_prefix("0x")?, 16).ok()
 }
 
+/// Parses `text` as a size of `dims` dimensions. Messages quote `found`, the tokens of the spec.
+/// Faults of the notation come last, because their messages suggest a size, which must be valid.
 fn size(
     key: &'static str,
-    found: &str,
-    form: &str,
-    example: &str,
+    kind: KeyKind,
     dims: usize,
+    text: &str,
+    found: &str,
 ) -> Result<Datum, SpecError> {
     let quote = &clip(found);
-    if found.contains('X') {
-        return Err(messages::capital_x(key, quote));
-    }
-    let parts: Vec<&str> = found.split('x').collect();
+    let parts: Vec<&str> = text.split(['x', 'X']).collect();
     if parts.iter().any(|part| part.is_empty()) {
-        return Err(messages::missing_dimension(key, quote, form));
+        return Err(messages::missing_dimension(key, kind, quote));
     }
-    if found.starts_with("0x") && parts.len() != dims {
-        return Err(messages::hexadecimal_size(key, quote, form, example));
+    if text.starts_with("0x") && parts.len() != dims {
+        return Err(messages::hexadecimal_size(key, kind, quote));
+    }
+    if parts.len() != dims {
+        return Err(messages::dimensions(key, kind, quote, parts.len()));
     }
     let sizes =
-        parts.iter().map(|part| number(key, found, part)).collect::<Result<Vec<u32>, _>>()?;
+        parts.iter().map(|part| number(key, kind, found, part)).collect::<Result<Vec<u32>, _>>()?;
     if sizes.contains(&0) {
         return Err(crate::error::table::zero_dimension(key, quote));
     }
-    if sizes.len() != dims {
-        return Err(messages::dimensions(key, quote, sizes.len(), dims, form, example));
+    let plain = sizes.iter().map(u32::to_string).collect::<Vec<_>>().join("x");
+    if text.contains('X') {
+        return Err(messages::capital_x(key, quote, &plain));
+    }
+    if text.contains('_') {
+        return Err(messages::underscores(key, quote, &plain));
     }
     Ok(Datum::Size(sizes))
 }
 
-/// Parses `part`, a part of `found`, as a number in plain decimal digits.
-fn number(key: &'static str, found: &str, part: &str) -> Result<u32, SpecError> {
+/// Parses `part`, a part of `found`, as a number in decimal digits. Underscores are skipped.
+fn number(key: &'static str, kind: KeyKind, found: &str, part: &str) -> Result<u32, SpecError> {
     let (quote, quoted_part) = (&clip(found), &clip(part));
-    if part.bytes().all(|b| b.is_ascii_digit()) {
-        part.parse().map_err(|_| messages::too_large(key, quote, quoted_part))
+    let digits = part.replace('_', "");
+    if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
+        digits.parse().map_err(|_| messages::too_large(key, quote, quoted_part))
     } else if part.contains('.') {
-        Err(messages::fraction(key, quote, quoted_part))
-    } else if part.bytes().all(|b| b.is_ascii_digit() || b == b'_') {
-        Err(messages::underscores(key, quote))
+        Err(messages::fraction(key, kind, quote, quoted_part))
     } else {
-        Err(messages::not_decimal(key, quote, quoted_part))
+        Err(messages::not_decimal(key, kind, quote, quoted_part))
     }
 }

@@ -370,7 +370,7 @@ impl Machine<'_> {
             Pred::Local(local) => self.frames.pred(*local),
             Pred::Apply(apply) => match self.apply(apply, regs, mask)? {
                 Outcome::Pred(value) => value,
-                _ => unreachable!("verified: the function gives a truth value"),
+                _ => unreachable!("verified: the function gives a boolean"),
             },
             Pred::Not(e) => !self.pred(e, regs, mask)?,
             Pred::And(pair) => {

@@ -297,7 +297,7 @@ impl Lowering<'_, '_> {
                 Ok(choice) => Pred::Select(Box::new(choice)),
                 Err(value) => value,
             },
-            _ => unreachable!("verified to be a truth value"),
+            _ => unreachable!("verified to be a boolean"),
         }
     }
 

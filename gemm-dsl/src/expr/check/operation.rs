@@ -151,7 +151,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Reports a truth value where `wanted`, or an integer if it is `None`, is required.
+    /// Reports a boolean where `wanted`, or an integer if it is `None`, is required.
     fn truth_argument(&mut self, function: Function, e: &Node, wanted: Option<Float>) {
         let Some(typing) = self.typing else { return };
         let suggestion = suggestion::chosen(wanted.map_or(Type::Int, Type::from), typing);

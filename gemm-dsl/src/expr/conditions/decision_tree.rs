@@ -22,7 +22,7 @@ pub(super) enum Test {
     Within(usize, u64, u64),
     /// True if the term with this number is in a range.
     Term(usize, i128, i128),
-    /// True if the truth value at this index of the facts is true.
+    /// True if the boolean at this index of the facts is true.
     Truth(usize),
     /// Compares the waves of a tile with a number.
     Waves(WavesQuery, Binary, f64),
@@ -97,7 +97,7 @@ impl Builder {
         Branch::Node(self.nodes.len() - 1)
     }
 
-    /// Adds the nodes of a truth value and returns the first one.
+    /// Adds the nodes of a boolean and returns the first one.
     fn truth(&mut self, e: ConditionNode, branches: Branches) -> Branch {
         let Branches { yes, no } = branches;
         match e {
@@ -162,7 +162,7 @@ impl Builder {
             Binary::Gt => (than + 1, i128::MAX),
             Binary::Ge => (than, i128::MAX),
             Binary::Eq => (than, than),
-            _ => unreachable!("checked: {op:?} of integers is not a truth value"),
+            _ => unreachable!("checked: {op:?} of integers is not a boolean"),
         };
         let test = match term {
             ConditionNode::Integer(place) => {

@@ -79,7 +79,7 @@ impl<'h> Evaluator<'h> {
     fn truth(&mut self, e: &ConditionNode) -> bool {
         match self.part(e) {
             ConditionValue::Bool(truth) => truth,
-            other => unreachable!("checked: {other} is not a truth value"),
+            other => unreachable!("checked: {other} is not a boolean"),
         }
     }
 
@@ -119,8 +119,8 @@ impl<'h> Evaluator<'h> {
     }
 }
 
-/// Message for operators on truth values, which [`Evaluator::part`] evaluates elsewhere.
-const JOINED: &str = "`&&` and `||` take truth values";
+/// Message for operators on booleans, which [`Evaluator::part`] evaluates elsewhere.
+const JOINED: &str = "`&&` and `||` take booleans";
 
 fn integers(op: Binary, a: i128, b: i128) -> ConditionValue {
     use ConditionValue::{Bool, Int};

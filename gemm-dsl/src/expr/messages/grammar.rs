@@ -15,8 +15,12 @@ pub(crate) fn no_closure(scope: &ExprScope, at: NodeSpan) -> SpecError {
 
 pub(crate) fn no_head(scope: &ExprScope, at: NodeSpan) -> SpecError {
     let ExprScope { key, example, .. } = scope;
+    let subject = match scope.conditions {
+        Some(_) => "a condition".to_owned(),
+        None => format!("`{key}`"),
+    };
     let message =
-        format!("`{key}` takes no parameters; write the expression alone, as in `{example}`");
+        format!("{subject} takes no parameters; write the expression alone, as in `{example}`");
     SpecError::at_tokens(key, at, message)
 }
 
@@ -79,7 +83,13 @@ pub(crate) fn method(scope: &ExprScope, at: NodeSpan, method: &str) -> SpecError
 pub(crate) fn path(scope: &ExprScope, at: NodeSpan, last: &str) -> SpecError {
     let message = match scope.function(last) {
         Some(function) => format!("paths are not supported; write `{}`", call_of(function)),
-        None => "paths with `::` are not supported; write the name alone".into(),
+        None => match last {
+            "INFINITY" => "paths with `::` are not supported; write infinity as `1.0 / 0.0`".into(),
+            "NEG_INFINITY" => {
+                "paths with `::` are not supported; write minus infinity as `-1.0 / 0.0`".into()
+            }
+            _ => "paths with `::` are not supported; write a number, or a name without `::`".into(),
+        },
     };
     SpecError::at_tokens(scope.key, at, message)
 }

@@ -116,7 +116,16 @@ pub(crate) fn unknown_name(
     } else if name == WAVES && scope.has_waves() {
         "; it is a function: `waves(128x256)`".into()
     } else if matches!(name, "true" | "false") {
-        "; write the condition itself".into()
+        match (scope.values, scope.conditions) {
+            ((0, 0), None) => {
+                format!(
+                    "; `{}` takes a number, such as `{}`, or `0` for integers",
+                    scope.key, scope.example
+                )
+            }
+            (_, Some(_)) => format!("; write a comparison, such as `{}`", scope.example),
+            (_, None) => "; write a comparison, such as `a > b`".into(),
+        }
     } else if let Some(close) = closest(name, names) {
         format!("; did you mean `{close}`?")
     } else if names.is_empty() {

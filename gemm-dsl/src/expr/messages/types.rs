@@ -32,8 +32,7 @@ pub(crate) fn truth_argument(
     suggestion: &str,
 ) -> SpecError {
     let name = function.name();
-    let message =
-        format!("`{name}` takes a number, and this is a truth value; write `{suggestion}`");
+    let message = format!("`{name}` takes a number, but this is a boolean; write `{suggestion}`");
     SpecError::at_tokens(key, at, message)
 }
 
@@ -79,7 +78,7 @@ pub(crate) fn mixed(
         Type::Int => "integer",
         Type::F32 => "f32",
         Type::F64 => "f64",
-        Type::Bool => "truth value",
+        Type::Bool => "boolean",
     };
     let message = format!(
         "`{}` combines {} and the {found} `{}`, and there is no implicit conversion; write \
@@ -94,9 +93,9 @@ pub(crate) fn mixed(
 pub(crate) fn truth(key: &'static str, at: NodeSpan, op: Binary, suggestion: &str) -> SpecError {
     let message = match op {
         Binary::Eq | Binary::Ne => {
-            format!("`{}` compares numbers, not truth values; use `&&`, `||` and `!`", op.sign())
+            format!("`{}` compares numbers, not booleans; use `&&`, `||` and `!`", op.sign())
         }
-        _ => format!("`{}` takes numbers, not truth values; write `{suggestion}`", op.sign()),
+        _ => format!("`{}` takes numbers, not booleans; write `{suggestion}`", op.sign()),
     };
     SpecError::at_tokens(key, at, message)
 }
@@ -109,7 +108,7 @@ pub(crate) fn no_truth(
     typing: &Typing,
 ) -> SpecError {
     let message = format!(
-        "`{}` takes truth values, and this is {}; compare it, as in `{}`",
+        "`{}` takes booleans, but this is {}; compare it, as in `{}`",
         op.sign(),
         found.name(),
         compared('x', found, ">", typing)
@@ -128,7 +127,7 @@ pub(crate) fn no_truths(
     let (a, b) = (compared('x', a, ">", typing), compared('y', b, ">", typing));
     let sign = op.sign();
     let message = format!(
-        "`{sign}` takes truth values, and these are numbers; compare each, as in `{a} {sign} {b}`"
+        "`{sign}` takes booleans, but these are numbers; compare each, as in `{a} {sign} {b}`"
     );
     SpecError::at_tokens(key, at, message)
 }
@@ -149,9 +148,9 @@ pub(crate) fn wrong_sign(
     typing: &Typing,
 ) -> SpecError {
     let message = match op {
-        Unary::Neg => "`-` takes a number, and this is a truth value; write `!`".into(),
+        Unary::Neg => "`-` takes a number, but this is a boolean; write `!`".into(),
         Unary::Not => format!(
-            "`!` takes a truth value, and this is {}; compare it, as in `{}`",
+            "`!` takes a boolean, but this is {}; compare it, as in `{}`",
             found.name(),
             compared('x', found, "==", typing)
         ),
@@ -166,7 +165,7 @@ pub(crate) fn condition(
     typing: &Typing,
 ) -> SpecError {
     let message = format!(
-        "a condition is a truth value, and this is {}; compare it, as in `{}`",
+        "a condition must be a boolean, but this is {}; compare it, as in `{}`",
         found.name(),
         compared('x', found, ">", typing)
     );
@@ -200,16 +199,30 @@ pub(crate) fn wrong_result(
     let suggestion = match (wanted, found) {
         (Type::F32, Type::Int | Type::F64) => write(Float::F32),
         (Type::F64, Type::Int | Type::F32) => write(Float::F64),
-        (Type::Int, Type::F32 | Type::F64) => "there is no conversion to an integer".into(),
+        (Type::Int, found @ (Type::F32 | Type::F64)) => integer_wanted(scope, found),
         (Type::Bool, found) => format!("compare it, as in `{}`", compared('x', found, ">", typing)),
         (wanted, _) => format!("write `{}`", chosen(wanted, typing)),
     };
     let (key, wanted, found) = (scope.key, wanted.name(), found.name());
-    SpecError::at_tokens(
-        key,
-        value.at,
-        format!("`{key}` gives {wanted}, and this is {found}; {suggestion}"),
-    )
+    // An expression without parameters is a value, not a closure.
+    let subject = match (scope.conditions, scope.values.1) {
+        (Some(_), _) => "a condition must be".to_owned(),
+        (None, 0) => format!("`{key}` must be"),
+        (None, _) => format!("`{key}` must return"),
+    };
+    let message = format!("{subject} {wanted}, but this is {found}; {suggestion}");
+    SpecError::at_tokens(key, value.at, message)
+}
+
+/// Returns advice for a float where an integer is required. No function converts floats to
+/// integers. The types of a reduction are keys, so another key makes the float valid.
+fn integer_wanted(scope: &ExprScope, found: Type) -> String {
+    let float = if found == Type::F64 { Float::F64 } else { Float::F32 }.name();
+    match scope.key {
+        "identity" => format!("write a whole number, or use `acc: {float}`"),
+        "finish" => format!("use `result: {float}`"),
+        _ => format!("use `acc: {float}`"),
+    }
 }
 
 pub(crate) fn overflow(key: &'static str, at: NodeSpan, typing: &Typing) -> SpecError {

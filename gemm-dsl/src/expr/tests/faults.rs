@@ -68,6 +68,7 @@ fn unknown_names_and_functions_are_reported() {
         "t",
         "its block has ended; define it outside the block",
     );
+    fault("|acc| if true { acc } else { 0.0 }", "true", "write a comparison, such as `a > b`");
     fault("|acc| acc + gelu", "gelu", "it is a function: `gelu(x)`");
     fault("|acc| rlu(acc)", "rlu", "did you mean `relu(x)`?");
     fault("|acc| expf(acc)", "expf", "did you mean `exp(x)`?");
@@ -93,25 +94,25 @@ fn wrong_types_are_reported() {
     fault("|acc| row * acc", "row", "write `f32(row)`");
     fault("|acc| acc + f32(acc)", "acc", "this is an f32 already");
     fault("|acc| max(acc, 0)", "0", "`max` takes an f32 here, and `0` is an integer; write `0.0`");
-    fault("|acc| exp(acc > 0.0)", "acc > 0.0", "`exp` takes a number, and this is a truth value");
+    fault("|acc| exp(acc > 0.0)", "acc > 0.0", "`exp` takes a number, but this is a boolean");
     fault("|acc| acc % 2.0", "%", "`%` is for integers");
     fault("|acc| -(acc > 0.0)", "-(acc > 0.0)", "write `!`");
-    fault("|acc| if !acc { 1.0 } else { 2.0 }", "!acc", "`!` takes a truth value");
-    fault("|acc| if acc { 1.0 } else { 2.0 }", "acc", "a condition is a truth value");
+    fault("|acc| if !acc { 1.0 } else { 2.0 }", "!acc", "`!` takes a boolean");
+    fault("|acc| if acc { 1.0 } else { 2.0 }", "acc", "a condition must be a boolean");
     fault(
         "|acc| if acc > 0.0 { 1 } else { acc }",
         "1",
         "one arm of `if` is an integer, the other an f32; write `1.0`",
     );
-    fault("|acc| if acc && row > 1 { 1.0 } else { acc }", "acc", "`&&` takes truth values");
+    fault("|acc| if acc && row > 1 { 1.0 } else { acc }", "acc", "`&&` takes booleans");
     fault("|acc| acc || acc", "acc || acc", "as in `x > 0.0 || y > 0.0`");
     fault("|acc| if acc || acc { 1.0 } else { 2.0 }", "acc || acc", "these are numbers");
-    fault("|acc| acc > 0.0 || acc", "acc", "`||` takes truth values, and this is an f32");
-    fault("|acc| acc > 0.0 || acc < 1.0", "acc > 0.0 || acc < 1.0", "this is a truth value");
-    fault("|acc| (acc > 0.0) + 1.0", "+", "`+` takes numbers, not truth values");
+    fault("|acc| acc > 0.0 || acc", "acc", "`||` takes booleans, but this is an f32");
+    fault("|acc| acc > 0.0 || acc < 1.0", "acc > 0.0 || acc < 1.0", "but this is a boolean");
+    fault("|acc| (acc > 0.0) + 1.0", "+", "`+` takes numbers, not booleans");
     fault("|acc| if (acc > 0.0) == (acc < 1.0) { 1.0 } else { acc }", "==", "compares numbers");
-    fault("|acc| acc > 0.0", "acc > 0.0", "`epilogue` gives an f32, and this is a truth value");
-    fault("|_acc| 1", "1", "`epilogue` gives an f32, and this is an integer; write `1.0`");
+    fault("|acc| acc > 0.0", "acc > 0.0", "`epilogue` must return an f32, but this is a boolean");
+    fault("|_acc| 1", "1", "`epilogue` must return an f32, but this is an integer; write `1.0`");
     fault("|_acc| row", "row", "write `f32(row)`");
 }
 
@@ -196,7 +197,9 @@ fn syntax_faults_are_reported() {
     fault("|acc| acc ^ 2.0", "^", "`^` is not an operator");
     fault("|acc| acc & acc", "&", "write `&&`");
     fault("|acc| f32::max(acc, 0.0)", "::", "paths are not supported; write `max(a, b)`");
-    fault("|acc| acc::x", "::", "write the name alone");
+    fault("|acc| f32::MAX", "::", "write a number, or a name without `::`");
+    fault("|acc| f32::NEG_INFINITY", "::", "write minus infinity as `-1.0 / 0.0`");
+    fault("|acc| f32::INFINITY", "::", "write infinity as `1.0 / 0.0`");
     fault("|mut acc| acc", "mut", "a parameter does not change; leave `mut` out");
     assert_eq!(faults(&EPILOGUE, "|mut| mut"), []);
     fault(
@@ -309,7 +312,7 @@ fn integer_overflows_are_reported() {
     assert_eq!(faults(&EPILOGUE, sound), []);
 }
 
-/// A condition of a table: a truth value without parameters.
+/// A condition of a table: a boolean without parameters.
 #[test]
 fn an_environment_without_values_has_no_head() {
     static CONDITION: ExprScope = ExprScope {
@@ -327,7 +330,7 @@ fn an_environment_without_values_has_no_head() {
     assert_eq!(faults(&CONDITION, "m <= 8 || n % 4 == 0 && max(m, n) > 2 * k"), []);
     let found = faults(&CONDITION, "m + n");
     assert!(
-        found[0].1.contains("gives a truth value, and this is an integer; compare it"),
+        found[0].1.contains("`table` must be a boolean, but this is an integer; compare it"),
         "{found:?}"
     );
     let closure = Closure::parse(&CONDITION, "(m<=8)||n%4==0").map(|c| c.to_string());

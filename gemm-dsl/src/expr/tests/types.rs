@@ -188,7 +188,7 @@ fn mixed_float_types_are_reported() {
         &all,
         "|x| f32(x)",
         "f32(x)",
-        "`map` gives an f64, and this is an f32; write `f64(f32(x))`",
+        "`map` must return an f64, but this is an f32; write `f64(f32(x))`",
     );
     fault(&MAP, &all, "|x| x % 2.0", "%", "for f64 write");
     fault(
@@ -209,7 +209,7 @@ fn mixed_float_types_are_reported() {
         "converts an integer or an f64, and this is an f32",
     );
     let one = typing(Float::F32, &[DOUBLE], Type::F32);
-    fault(&MAP, &one, "|x| x", "x", "`map` gives an f32, and this is an f64; write `f32(x)`");
+    fault(&MAP, &one, "|x| x", "x", "`map` must return an f32, but this is an f64; write `f32(x)`");
     fault(&MAP, &one, "|x| exp(x)", "exp(x)", "write `exp(f32(x))`");
     fault(&MAP, &one, "|x| if x { 1.0 } else { 0.0 }", "x", "as in `x > f64(0)`");
 }
@@ -223,7 +223,7 @@ fn wrong_integer_and_bool_types_are_reported() {
         &one,
         "|x| f32(x)",
         "f32(x)",
-        "gives an integer, and this is an f32; there is no conversion to an integer",
+        "`map` must return an integer, but this is an f32; use `acc: f32`",
     );
     fault(&MAP, &one, "|x| x > 0", "x > 0", "write `if … { 1 } else { 0 }`");
     fault(&MAP, &one, "|x| max(x, x > 0)", "x > 0", "write `if … { 1 } else { 0 }`");
@@ -254,7 +254,7 @@ fn wrong_integer_and_bool_types_are_reported() {
         &any,
         "|x| x",
         "x",
-        "`map` gives a truth value, and this is an integer; compare it, as in `x > 0`",
+        "`map` must return a boolean, but this is an integer; compare it, as in `x > 0`",
     );
     fault(&MAP, &any, "|x, keep| x + keep > 0", "+", "write `if … { 1 } else { 0 }`");
     assert_eq!(of_types(&MAP, "|x, keep| keep && x > 0", &any), []);

@@ -69,7 +69,7 @@ pub(super) const SPECS: &[Faulty] = &[
         "op: argmax, result: u64",
         &[(
             "result",
-            "`result` has no effect: the result of `op` is an index or a truth value; leave \
+            "`result` has no effect: the result of `op` is an index or a boolean; leave \
              `result` out",
         )],
     ),
@@ -119,6 +119,56 @@ pub(super) const SPECS: &[Faulty] = &[
              leave `launch` out",
         )],
     ),
+    (
+        "type: i32, map: |x| f32(x) * 0.5",
+        &[("f32(x) * 0.5", "`map` must return an integer, but this is an f32; use `acc: f32`")],
+    ),
+    (
+        "type: f64, acc: i64, map: |x| x",
+        &[("x", "`map` must return an integer, but this is an f64; use `acc: f64`")],
+    ),
+    (
+        "type: i32, finish: |s, len| f32(s) / f32(len)",
+        &[(
+            "f32(s) / f32(len)",
+            "`finish` must return an integer, but this is an f32; use `result: f32`",
+        )],
+    ),
+    (
+        "type: i32, finish: |s, len| f64(s) / f64(len)",
+        &[(
+            "f64(s) / f64(len)",
+            "`finish` must return an integer, but this is an f64; use `result: f64`",
+        )],
+    ),
+    (
+        "type: i32, fold: |a, b| max(a, b), identity: 0.0",
+        &[(
+            "0.0",
+            "`identity` must be an integer, but this is an f32; write a whole number, or use \
+             `acc: f32`",
+        )],
+    ),
+    (
+        "fold: |a, b| a + b, identity: true",
+        &[(
+            "true",
+            "`true` is not a known name; `identity` takes a number, such as `0.0`, or `0` for \
+             integers",
+        )],
+    ),
+    (
+        "fold: |a, b| max(a, b), identity: f32::NEG_INFINITY",
+        &[("::", "paths with `::` are not supported; write minus infinity as `-1.0 / 0.0`")],
+    ),
+    (
+        "acc: i32",
+        &[(
+            "i32",
+            "`acc: i32` cannot hold every `f32`; add a `map` that returns integers, such as `|x| \
+             if x > 0.0 { 1 } else { 0 }`, or use `acc: f32` or `acc: f64`",
+        )],
+    ),
 ];
 
 /// Specs that follow the remedies above, and specs at the limits.
@@ -136,4 +186,14 @@ pub(super) const SOUND: &[&str] = &[
     "over: columns, group: 1, coarsen: 64",
     "over: columns, block: 64, coarsen: 64, op: mean_var",
     "over: rows, group: 256, blocks: 65535",
+    "type: i32, acc: f32, map: |x| f32(x) * 0.5",
+    "type: f64, acc: f64, map: |x| x",
+    "type: i32, result: f32, finish: |s, len| f32(s) / f32(len)",
+    "type: i32, result: f64, finish: |s, len| f64(s) / f64(len)",
+    "type: i32, fold: |a, b| max(a, b), identity: 0",
+    "type: i32, acc: f32, fold: |a, b| max(a, b), identity: 0.0",
+    "fold: |a, b| a + b, identity: 0.0",
+    "fold: |a, b| max(a, b), identity: -1.0 / 0.0",
+    "acc: i32, map: |x| if x > 0.0 { 1 } else { 0 }",
+    "acc: f64",
 ];

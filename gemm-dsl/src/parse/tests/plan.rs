@@ -345,18 +345,18 @@ pub(super) const SPECS: &[Faulty] = &[
         "tile: 128x256x16, thread: 8x16, stages: 40",
         &[(
             "40",
-            "the block needs 983040 bytes of shared memory: 40 buffers · 128·16 elements · 4 = \
-             327680 for A, 40 buffers · 16·256 elements · 4 = 655360 for B, and a block has at \
-             most 232448 (227 KiB); use `stages: 9` or less, or a smaller tile",
+            "the block needs 983040 bytes of shared memory: 40 stages · 128·16 elements · 4 bytes \
+             = 327680 for A, 40 stages · 16·256 elements · 4 bytes = 655360 for B, and a block has \
+             at most 232448 (227 KiB); use `stages: 9` or less, or a smaller tile",
         )],
     ),
     (
         "tile: 256x256x128, thread: 8x8, double_buffer",
         &[(
             "256x256x128",
-            "the block needs 524288 bytes of shared memory: 2 buffers · 256·128 elements · 4 = \
-             262144 for A, 2 buffers · 128·256 elements · 4 = 262144 for B, and a block has at \
-             most 232448 (227 KiB); use a smaller tile",
+            "the block needs 524288 bytes of shared memory: 2 buffers · 256·128 elements · 4 bytes \
+             = 262144 for A, 2 buffers · 128·256 elements · 4 bytes = 262144 for B, and a block \
+             has at most 232448 (227 KiB); use a smaller tile",
         )],
     ),
     (
@@ -364,9 +364,9 @@ pub(super) const SPECS: &[Faulty] = &[
         &[
             (
                 "512x512x64",
-                "the block needs 262144 bytes of shared memory: 512·64 elements · 4 = 131072 for \
-                 A, 64·512 elements · 4 = 131072 for B, and a block has at most 232448 (227 KiB); \
-                 use a smaller tile",
+                "the block needs 262144 bytes of shared memory: 512·64 elements · 4 bytes = 131072 \
+                 for A, 64·512 elements · 4 bytes = 131072 for B, and a block has at most 232448 \
+                 (227 KiB); use a smaller tile",
             ),
             (
                 "8x8",
@@ -379,38 +379,38 @@ pub(super) const SPECS: &[Faulty] = &[
         "tile: 256x256x256, thread: 8x16",
         &[(
             "256x256x256",
-            "the block needs 524288 bytes of shared memory: 256·256 elements · 4 = 262144 for A, \
-             256·256 elements · 4 = 262144 for B, and a block has at most 232448 (227 KiB); use a \
-             smaller tile",
+            "the block needs 524288 bytes of shared memory: 256·256 elements · 4 bytes = 262144 \
+             for A, 256·256 elements · 4 bytes = 262144 for B, and a block has at most 232448 (227 \
+             KiB); use a smaller tile",
         )],
     ),
     (
         "tile: 32x32x32, pad_a: 4294967295",
         &[(
             "4294967295",
-            "the block needs 549755821952 bytes of shared memory: 32·4294967327 elements · 4 = \
-             549755817856 for A, 32·32 elements · 4 = 4096 for B, and a block has at most 232448 \
-             (227 KiB); use less padding",
+            "the block needs 549755821952 bytes of shared memory: 32·4294967327 elements · 4 bytes \
+             = 549755817856 for A, 32·32 elements · 4 bytes = 4096 for B, and a block has at most \
+             232448 (227 KiB); use less padding",
         )],
     ),
     (
         "tile: 128x128x128, thread: 8x8, double_buffer",
         &[(
             "double_buffer",
-            "the block needs 262144 bytes of shared memory: 2 buffers · 128·128 elements · 4 = \
-             131072 for A, 2 buffers · 128·128 elements · 4 = 131072 for B, and a block has at \
-             most 232448 (227 KiB); leave `double_buffer` out, or use a smaller tile",
+            "the block needs 262144 bytes of shared memory: 2 buffers · 128·128 elements · 4 bytes \
+             = 131072 for A, 2 buffers · 128·128 elements · 4 bytes = 131072 for B, and a block \
+             has at most 232448 (227 KiB); leave `double_buffer` out, or use a smaller tile",
         )],
     ),
     (
         "tile: 66x70x330, thread: 6x7, slices: 3, stream_k, pad_a: 1",
         &[(
             "3",
-            "the block needs 235248 bytes of shared memory: 66·331 elements · 4 = 87384 for A, \
-             330·70 elements · 4 = 92400 for B, 4 for the ticket of the block, 18480 for the \
-             partial sums, 36960 for the accumulators of the slices, 20 to align arrays to 16 \
-             bytes, and a block has at most 232448 (227 KiB); leave `slices` out, or use a \
-             smaller tile",
+            "the block needs 235248 bytes of shared memory: 66·331 elements · 4 bytes = 87384 for \
+             A, 330·70 elements · 4 bytes = 92400 for B, 4 for the ticket of the block, 18480 for \
+             the partial sums, 36960 for the accumulators of the slices, 20 to align arrays to 16 \
+             bytes, and a block has at most 232448 (227 KiB); leave `slices` out, or use a smaller \
+             tile",
         )],
     ),
     (
@@ -425,9 +425,10 @@ pub(super) const SPECS: &[Faulty] = &[
             (
                 "4294967295x4294967295x4294967295",
                 "the block needs 147573952520956936212 bytes of shared memory: \
-                 4294967295·4294967295 elements · 4 = 73786976260478468100 for A, \
-                 4294967295·4294967295 elements · 4 = 73786976260478468100 for B, 12 to align \
-                 arrays to 16 bytes, and a block has at most 232448 (227 KiB); use a smaller tile",
+                 4294967295·4294967295 elements · 4 bytes = 73786976260478468100 for A, \
+                 4294967295·4294967295 elements · 4 bytes = 73786976260478468100 for B, 12 to \
+                 align arrays to 16 bytes, and a block has at most 232448 (227 KiB); use a smaller \
+                 tile",
             ),
         ],
     ),

@@ -32,18 +32,18 @@ pub(super) const SPECS: &[Faulty] = &[
     ),
     ("block: big", &[("big", "`block` takes a whole number, not `big`")]),
     ("block: \"64\"", &[("\"64\"", "`block` takes a whole number, not `\"64\"`")]),
-    ("block: -8", &[("-8", "`block: -8` is negative; use a whole number")]),
-    ("block: 1.5", &[("1.5", "`block: 1.5`: `1.5` is not a whole number")]),
+    ("block: -8", &[("-8", "`block: -8` is negative; use a positive number")]),
+    ("block: 1.5", &[("1.5", "`block: 1.5` is a fraction; use a whole number")]),
     ("block: 1_024", &[("1_024", "`block: 1_024` has `_` within a number; write `1024`")]),
     (
         "block: 5000000000",
-        &[(
-            "5000000000",
-            "`block: 5000000000`: `5000000000` is too large; a number is at most 4294967295",
-        )],
+        &[("5000000000", "`block: 5000000000` is too large; use at most 4294967295")],
     ),
     ("block: 16x16", &[("16x16", "`block` takes one whole number, not the size `16x16`")]),
-    ("block: 12u32", &[("12u32", "`block: 12u32`: `12u32` is not a plain decimal number")]),
+    (
+        "block: 12u32",
+        &[("12u32", "`block: 12u32` is not a plain decimal number; use only the digits 0 to 9")],
+    ),
     ("block: (4)", &[("(4)", "`block` takes a whole number, not `(4)`")]),
     (
         "op: sun",
@@ -90,7 +90,10 @@ pub(super) const SPECS: &[Faulty] = &[
     ("3: 4", &[("3", "expected a key, found `3`; write `key: value`, or a flag")]),
     ("<block: 64", &[("<", "`<` is not closed; end the spec with `>`, or leave `<` out")]),
     ("block: 64>", &[(">", "`>` has no matching `<`; start the spec with `<`, or leave `>` out")]),
-    ("block: 128e", &[("128e", "`block: 128e`: `128e` is not a plain decimal number")]),
+    (
+        "block: 128e",
+        &[("128e", "`block: 128e` is not a plain decimal number; use only the digits 0 to 9")],
+    ),
     (
         "block: 0x100",
         &[("0x100", "`block: 0x100` is hexadecimal; write one number in decimal, as in `256`")],
@@ -355,7 +358,10 @@ pub(super) const SPECS: &[Faulty] = &[
         ],
     ),
     ("shufle, tree: interleaved", &[("shufle", "unknown key `shufle`; did you mean `shuffle`?")]),
-    ("block: 9é", &[("9é", "`block: 9é`: `9é` is not a plain decimal number")]),
+    (
+        "block: 9é",
+        &[("9é", "`block: 9é` is not a plain decimal number; use only the digits 0 to 9")],
+    ),
     (
         "r#block: 3",
         &[("r#block", "unknown key `r#block`; the keys of `reduce_kernel!` are {keys}")],
@@ -365,7 +371,7 @@ pub(super) const SPECS: &[Faulty] = &[
         "block: 0x10",
         &[("0x10", "`block: 0x10` is hexadecimal; write one number in decimal, as in `16`")],
     ),
-    ("block: - 8", &[("- 8", "`block: -8` is negative; use a whole number")]),
+    ("block: - 8", &[("- 8", "`block: -8` is negative; use a positive number")]),
     ("block: 64 + 64", &[("64 + 64", "`block` takes a whole number, not `64+64`")]),
     (
         "op: -sum",

@@ -16,24 +16,30 @@ pub(super) const SPECS: &[Faulty] = &[
         "tile: : 128x128x8, thread: 8x8",
         &[(":", "one `:` is enough after `tile`; leave this one out")],
     ),
-    ("tile: -8x8x8", &[("-8x8x8", "`tile: -8x8x8` is negative; use a whole number")]),
-    ("tile: - 8x8x8", &[("- 8x8x8", "`tile: -8x8x8` is negative; use a whole number")]),
+    (
+        "tile: -8x8x8",
+        &[("-8x8x8", "`tile: -8x8x8` is negative; use positive numbers, as in `128x128x8`")],
+    ),
+    (
+        "tile: - 8x8x8",
+        &[("- 8x8x8", "`tile: -8x8x8` is negative; use positive numbers, as in `128x128x8`")],
+    ),
     ("tile: 'a", &[("'a", "`tile` takes a size MxNxK such as `128x128x8`, not `'a`")]),
     ("tile: 'a'", &[("'a'", "`tile` takes a size MxNxK such as `128x128x8`, not `'a'`")]),
     (
         "tile: 0x80x128x8",
         &[(
             "0x80x128x8",
-            "`tile: 0x80x128x8` starts with `0x` like a hexadecimal number; write MxNxK in \
-             decimal as in `128x128x8`",
+            "`tile: 0x80x128x8` starts with `0x` like a hexadecimal number; write a size \
+             MxNxK such as `128x128x8` in decimal",
         )],
     ),
     (
         "tile: 0x8",
         &[(
             "0x8",
-            "`tile: 0x8` starts with `0x` like a hexadecimal number; write MxNxK in decimal as in \
-             `128x128x8`",
+            "`tile: 0x8` starts with `0x` like a hexadecimal number; write a size MxNxK such as \
+             `128x128x8` in decimal",
         )],
     ),
     (
@@ -58,13 +64,59 @@ pub(super) const SPECS: &[Faulty] = &[
             ("bar", "unknown key `bar`"),
         ],
     ),
-    ("tile: 128x", &[("128x", "`tile: 128x`: a number is missing next to an `x`; write MxNxK")]),
+    (
+        "tile: 128x",
+        &[(
+            "128x",
+            "`tile: 128x`: a number is missing next to an `x`; write a size MxNxK such as \
+             `128x128x8`",
+        )],
+    ),
     (
         "tile: 0x8x8",
         &[("0x8x8", "`tile: 0x8x8` has a dimension of 0; every dimension must be at least 1")],
     ),
+    (
+        "tile: 8X8",
+        &[(
+            "8X8",
+            "`tile: 8X8` has 2 dimensions, and MxNxK has 3; write a size such as `128x128x8`",
+        )],
+    ),
+    ("tile: 1_0X8x8", &[("1_0X8x8", "`tile: 1_0X8x8` has an uppercase `X`; write `10x8x8`")]),
+    (
+        "tile: 8X8X0",
+        &[("8X8X0", "`tile: 8X8X0` has a dimension of 0; every dimension must be at least 1")],
+    ),
+    (
+        "tile: 1_0x8",
+        &[(
+            "1_0x8",
+            "`tile: 1_0x8` has 2 dimensions, and MxNxK has 3; write a size such as `128x128x8`",
+        )],
+    ),
+    (
+        "tile: 8 x 8",
+        &[(
+            "8 x 8",
+            "`tile: 8 x 8` has 2 dimensions, and MxNxK has 3; write a size such as `128x128x8`",
+        )],
+    ),
+    (
+        "tile: 8 x 8 x 0",
+        &[(
+            "8 x 8 x 0",
+            "`tile: 8 x 8 x 0` has a dimension of 0; every dimension must be at least 1",
+        )],
+    ),
     ("tile: 8X8X8", &[("8X8X8", "`tile: 8X8X8` has an uppercase `X`; write `8x8x8`")]),
-    ("tile: 1.5x2x3", &[("1.5x2x3", "`tile: 1.5x2x3`: `1.5` is not a whole number")]),
+    (
+        "tile: 1.5x2x3",
+        &[(
+            "1.5x2x3",
+            "`tile: 1.5x2x3`: `1.5` is a fraction; use whole numbers, as in `128x128x8`",
+        )],
+    ),
     (
         "tile: 8x8",
         &[(
@@ -84,7 +136,7 @@ pub(super) const SPECS: &[Faulty] = &[
         "tile: 8x8x5000000000",
         &[(
             "8x8x5000000000",
-            "`tile: 8x8x5000000000`: `5000000000` is too large; a number is at most 4294967295",
+            "`tile: 8x8x5000000000`: `5000000000` is too large; use at most 4294967295",
         )],
     ),
     (
@@ -96,8 +148,22 @@ pub(super) const SPECS: &[Faulty] = &[
         "tile: 8",
         &[("8", "`tile: 8` has 1 dimension, and MxNxK has 3; write a size such as `128x128x8`")],
     ),
-    ("tile: 8xx8", &[("8xx8", "`tile: 8xx8`: a number is missing next to an `x`; write MxNxK")]),
-    ("tile: 8x8xe", &[("8x8xe", "`tile: 8x8xe`: `e` is not a plain decimal number")]),
+    (
+        "tile: 8xx8",
+        &[(
+            "8xx8",
+            "`tile: 8xx8`: a number is missing next to an `x`; write a size MxNxK such as \
+             `128x128x8`",
+        )],
+    ),
+    (
+        "tile: 8x8xe",
+        &[(
+            "8x8xe",
+            "`tile: 8x8xe`: `e` is not a plain decimal number; use only the digits 0 to 9, as in \
+             `128x128x8`",
+        )],
+    ),
     ("tile: big", &[("big", "`tile` takes a size MxNxK such as `128x128x8`, not `big`")]),
     (
         "thread: 0x8, tile: 8x8x8",
@@ -122,7 +188,14 @@ pub(super) const SPECS: &[Faulty] = &[
              `strided`?",
         )],
     ),
-    ("tile: 1e5x2x2", &[("1e5x2x2", "`tile: 1e5x2x2`: `1e5` is not a plain decimal number")]),
+    (
+        "tile: 1e5x2x2",
+        &[(
+            "1e5x2x2",
+            "`tile: 1e5x2x2`: `1e5` is not a plain decimal number; use only the digits 0 to 9, as \
+             in `128x128x8`",
+        )],
+    ),
     (
         "tile: 32x32x32, prefetch, stages: 2, transpoze, pad_a: x",
         &[

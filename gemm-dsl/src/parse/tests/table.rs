@@ -117,7 +117,7 @@ const TABLES: &[Faulty] = &[
         &[
             (
                 "len",
-                "`condition` gives a truth value, and this is an integer; compare it, as in `x > \
+                "a condition must be a boolean, but this is an integer; compare it, as in `x > \
                  0`",
             ),
             ("n", "`n` is not a known name; the known names are `outer`, `len`, `inner`"),
@@ -127,7 +127,7 @@ const TABLES: &[Faulty] = &[
                 "`sqrt` is not a function; the known functions are `min`, `max`, `abs`, `clamp`",
             ),
             ("=", "`=` is only for `let`; to compare, write `==`"),
-            ("|", "`condition` takes no parameters; write the expression alone, as in `len <= 64`"),
+            ("|", "a condition takes no parameters; write the expression alone, as in `len <= 64`"),
             ("<", "expected an operand after `<`, found the end of the expression"),
         ],
     ),

@@ -246,13 +246,14 @@ pub(crate) fn fold_without_identity() -> SpecError {
 }
 
 pub(crate) fn acc_narrow(element: Elem, acc: Elem) -> SpecError {
+    // No function converts floats to integers.
+    let map = match element.is_float() && !acc.is_float() {
+        true => "add a `map` that returns integers, such as `|x| if x > 0.0 { 1 } else { 0 }`",
+        false => "convert the elements with a `map`",
+    };
     SpecError::at_value(
         &["acc", "type"],
-        format!(
-            "`acc: {acc}` cannot hold every `{element}`; convert the elements with a `map`, or \
-             use {}",
-            widths(element)
-        ),
+        format!("`acc: {acc}` cannot hold every `{element}`; {map}, or use {}", widths(element)),
     )
 }
 

@@ -70,8 +70,8 @@ impl SharedExtras {
             (self.all, "the partial sums"),
             (self.unrepresentable, "the flag for unrepresentable values"),
             (self.slices, "the accumulators of the slices"),
-            (self.barriers[0], "mbarriers of full buffers"),
-            (self.barriers[1], "mbarriers of empty buffers"),
+            (self.barriers[0], "mbarriers of full stages"),
+            (self.barriers[1], "mbarriers of empty stages"),
         ];
         arrays.into_iter().filter(|(bytes, _)| *bytes > 0)
     }

@@ -31,7 +31,7 @@ pub(super) const FOLD: ActsOn<ReduceSpec> = ActsOn {
 pub(super) const NUMBERS: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| !spec.operator().is_some_and(|op| op.is_index() || op.is_truth()),
     rests_on: &["op"],
-    because: "the result of `op` is an index or a truth value",
+    because: "the result of `op` is an index or a boolean",
     suggestion: Suggestion::Leave,
 };
 

@@ -61,7 +61,7 @@ pub(super) fn shared_memory(spec: &SgemmSpec, tile: Tile, faults: &Faults) -> Op
     };
     let mut keys = vec![guilty];
     keys.extend(SHARED_KEYS.into_iter().filter(|key| *key != guilty));
-    Some(messages::shared_memory(&keys, &sum, &remedy))
+    Some(messages::shared_memory(spec, &keys, &sum, &remedy))
 }
 
 /// Returns true if no fault concerns a key that the geometry depends on.
@@ -171,8 +171,8 @@ fn registers(spec: &SgemmSpec, threads: u64, draft: Option<&TiledDraft>, faults:
         "thread"
     };
     let whole = sum(spec.partials, spec.resident_blocks());
-    let told = if bare.fit() { &whole } else { &bare };
-    faults.require(whole.fit(), || messages::registers(guilty, told));
+    let reported = if bare.fit() { &whole } else { &bare };
+    faults.require(whole.fit(), || messages::registers(guilty, reported));
 }
 
 pub(super) fn extents(spec: &SgemmSpec, faults: &mut Faults) {

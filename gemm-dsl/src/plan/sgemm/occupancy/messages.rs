@@ -124,7 +124,12 @@ pub(crate) fn registers(guilty: &'static str, r: &Registers) -> SpecError {
     )
 }
 
-pub(crate) fn shared_memory(keys: &[&'static str], sum: &SharedBytes, remedy: &str) -> SpecError {
+pub(crate) fn shared_memory(
+    spec: &SgemmSpec,
+    keys: &[&'static str],
+    sum: &SharedBytes,
+    remedy: &str,
+) -> SpecError {
     let ((a, b), [of_a, of_b]) = (sum.parts(), sum.bytes);
     let most = LARGEST.shared_per_block;
     let times = |number: u32, of: &str| match number {
@@ -138,13 +143,14 @@ pub(crate) fn shared_memory(keys: &[&'static str], sum: &SharedBytes, remedy: &s
         0 => String::new(),
         bytes => format!(", {bytes} to align arrays to 16 bytes"),
     };
-    let buffers = times(sum.products, "GEMMs") + &times(sum.buffers, "buffers");
+    let buffers = if spec.stages.is_some() { "stages" } else { "buffers" };
+    let buffers = times(sum.products, "GEMMs") + &times(sum.buffers, buffers);
     SpecError::at_value(
         keys,
         format!(
-            "the block needs {} bytes of shared memory: {buffers}{}·{} elements · {} = {a} for A, \
-             {buffers}{}·{} elements · {} = {b} for B{beside}{between}, and a block has at most \
-             {most} ({} KiB); {remedy}",
+            "the block needs {} bytes of shared memory: {buffers}{}·{} elements · {} bytes = \
+             {a} for A, {buffers}{}·{} elements · {} bytes = {b} for B{beside}{between}, and a \
+             block has at most {most} ({} KiB); {remedy}",
             sum.total(),
             sum.a.0,
             sum.a.1,

@@ -121,5 +121,5 @@ fn too_much_shared(spec: &SgemmSpec, tile: Tile, sum: &SharedBytes) -> SpecError
     };
     let mut keys = vec![guilty];
     keys.extend(["tile", "stages", "arith"].into_iter().filter(|key| *key != guilty));
-    occupancy::messages::shared_memory(&keys, sum, &remedy)
+    occupancy::messages::shared_memory(spec, &keys, sum, &remedy)
 }

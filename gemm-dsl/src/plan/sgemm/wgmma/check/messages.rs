@@ -24,7 +24,10 @@ pub(crate) fn stages_without_boxes() -> SpecError {
 pub(crate) fn rows_of_tile(tile: Tile, of: u32, most: u32) -> SpecError {
     let m = tile.m;
     let message = if m > most {
-        format!("`tile: {tile}`: M = {m} is above {most}, the largest TMA box; use M = {most}")
+        format!(
+            "`tile: {tile}`: M = {m} is above {most}, the most rows of a tile under `mma: wgmma`; \
+             use M = {most}"
+        )
     } else {
         format!(
             "`tile: {tile}` has M = {m}, and a warpgroup computes {of} rows: {m} mod {of} = {}; \
@@ -106,8 +109,8 @@ pub(crate) fn parts_of_cluster(blocks: u32, tile: Tile) -> SpecError {
 pub(crate) fn ranges_of_cluster() -> SpecError {
     SpecError::at_key(
         &["cluster", "split_k"],
-        "`cluster` and `split_k` cannot be combined: clusters do not support split-K; leave one \
-         of them out"
+        "`cluster` and `split_k` cannot be combined: no kernel has both clusters and split-K; \
+         leave one of them out"
             .into(),
     )
 }
@@ -159,8 +162,8 @@ pub(crate) fn registers(plan: &WgmmaPlan, available: u32, blocks: u32) -> SpecEr
     SpecError::at_value(
         &keys,
         format!(
-            "a thread needs 64 · {} / 128 = {sums} registers for its accumulators{more} + \
-             {beside} others = {needed}, and {limit}; {remedy}",
+            "a thread needs 64·{} elements / 128 threads = {sums} registers for its \
+             accumulators{more} + {beside} others = {needed}, and {limit}; {remedy}",
             plan.columns(),
         ),
     )
