@@ -20,7 +20,8 @@ const OF_GATE: u32 = 90;
 
 /// Resources of one kernel on one architecture.
 struct Row {
-    variant: &'static str,
+    /// Variant of the main kernel, or another kernel of the program.
+    kernel: &'static str,
     arch: Arch,
     resources: Resources,
     /// Bytes of dynamic shared memory that a launch requests.
@@ -74,7 +75,7 @@ fn compile_all(stage: &PinnedSpec) -> Result<Vec<Row>, Error> {
             let compiled = nvrtc::log(&kernel.name, &source, arch)?;
             let dynamic = kernel.shared_is_dynamic();
             rows.push(Row {
-                variant: match (kernel.variant, suffix) {
+                kernel: match (kernel.variant, suffix) {
                     (Variant::Vector, "") => "vector",
                     (_, "") => "-",
                     (_, suffix) => suffix.trim_start_matches('.'),
@@ -107,12 +108,14 @@ fn compare_gate(stage: &PinnedSpec, name: &str, table: &str) -> Result<(), Faile
 }
 
 fn table(rows: &[Row]) -> Result<String, std::fmt::Error> {
-    let mut text =
-        format!("NVRTC {PINNED_NVRTC}; spills, stack, static and dynamic shared memory in bytes\n");
+    let mut text = format!(
+        "NVRTC {PINNED_NVRTC}; spills, stack, static and dynamic shared memory in bytes\nkernel: a \
+         variant of the main kernel (- if it has only one), or another kernel of the program\n"
+    );
     writeln!(
         text,
         "{:7} {:7} {:>9} {:>12} {:>11} {:>5} {:>6} {:>7} {:>8}",
-        "variant",
+        "kernel",
         "arch",
         "registers",
         "spill stores",
@@ -122,11 +125,11 @@ fn table(rows: &[Row]) -> Result<String, std::fmt::Error> {
         "dynamic",
         "barriers"
     )?;
-    for Row { variant, arch, resources: r, dynamic_shared } in rows {
+    for Row { kernel, arch, resources: r, dynamic_shared } in rows {
         let arch = arch.to_string();
         writeln!(
             text,
-            "{variant:7} {arch:7} {:9} {:12} {:11} {:5} {:6} {dynamic_shared:7} {:8}",
+            "{kernel:7} {arch:7} {:9} {:12} {:11} {:5} {:6} {dynamic_shared:7} {:8}",
             r.registers, r.spill_stores, r.spill_loads, r.stack, r.shared_bytes, r.barriers
         )?;
     }
@@ -136,8 +139,8 @@ fn table(rows: &[Row]) -> Result<String, std::fmt::Error> {
 fn no_spills(stage: &PinnedSpec, rows: &[Row]) -> Result<(), Failed> {
     let spilled = |row: &&Row| row.resources.spill_stores + row.resources.spill_loads > 0;
     let mut text = String::new();
-    for Row { variant, arch, resources, .. } in rows.iter().filter(spilled) {
-        writeln!(text, "{} {variant} on {arch}: {resources}", stage.stem)?;
+    for Row { kernel, arch, resources, .. } in rows.iter().filter(spilled) {
+        writeln!(text, "{} {kernel} on {arch}: {resources}", stage.stem)?;
     }
     if text.is_empty() { Ok(()) } else { Err(text.into()) }
 }

@@ -71,12 +71,14 @@ pub(crate) fn kernel(plan: &SgemmPlan, of: &SplitsPlan) -> Result<VerifiedKernel
     );
     let of_block = sides.of_block(&mut b, plan, problem, extents);
     let flags = flags.map(|flags| {
-        let meaning = "set if the splits do not represent some value of the tile";
+        let meaning = "set if the splits cannot represent every value of the tile";
         let word = b.shared("lost_of_tile", U32, [], BufferLayout::row_major(0), meaning);
         (flags, Access::new(word, []))
     });
     let bits = emulates.then(|| {
-        b.comment("bits becomes nonzero if the splits do not represent some value of this thread.");
+        b.comment(
+            "bits becomes nonzero if the splits cannot represent every value of this thread.",
+        );
         b.mut_("bits", Expr::U32(0))
     });
     let scaled = row_max.map(|row_max| {
@@ -258,7 +260,7 @@ impl SplitKernel<'_> {
         };
         self.splits.each(b, round);
         if let (Some(bits), Format::Bf16) = (self.bits, plan.format()) {
-            b.comment("A remainder that is not 0 is lost.");
+            b.comment("A nonzero remainder is lost.");
             b.unrolled("j", unit, |b, j| {
                 b.assign(bits, bits | of(value, j).load().bitcast(U32));
             });

@@ -30,10 +30,10 @@ use crate::target::arch::WARP;
 impl UnrepresentableBits {
     pub(super) fn declare(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Self {
         let format = tiled.mma.map_or(Format::Bf16, |of| of.counts.plan.format());
-        b.comment("Remainders that the splits do not represent, as bits.");
+        b.comment("Bits of the remainders that the splits cannot represent.");
         let bits = b.mut_("remainder_bits", Expr::U32(0));
         let of_block = tiled.slices.map(|_| {
-            let meaning = "set if some slice finds a value that the split cannot represent";
+            let meaning = "set if a slice finds a value that the splits cannot represent";
             let word =
                 b.shared("lost_of_block", Elem::U32, [], BufferLayout::row_major(0), meaning);
             let word = Access::new(word, []);

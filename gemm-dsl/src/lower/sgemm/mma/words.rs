@@ -63,7 +63,7 @@ impl<'t> WordReader<'t> {
         });
         let term = lines.map(|first| b.let_("lane_k", at.clone() + first));
         let source = |from: FragmentSource| match (from, term) {
-            (FragmentSource::Ldmatrix(told), _) => WordSource::Ldmatrix(told),
+            (FragmentSource::Ldmatrix(line), _) => WordSource::Ldmatrix(line),
             (FragmentSource::Tile(LaneLine { free, .. }), Some(term)) => {
                 WordSource::Tile { free, term }
             }
@@ -140,10 +140,10 @@ impl<'t> WordReader<'t> {
         let of = context.warp;
         let held = match self.source {
             WordSource::Tile { free, term } => LaneTerms::Tile { free, term },
-            WordSource::Ldmatrix(told) => LaneTerms::Loaded(self.load(b, of, told, slot, nth)),
+            WordSource::Ldmatrix(line) => LaneTerms::Loaded(self.load(b, of, line, slot, nth)),
         };
         b.unrolled("w", self.count_of_words(), |b, word| {
-            let value = |which| self.value(of, &held, slot, nth, word, which);
+            let value = |index| self.value(of, &held, slot, nth, word, index);
             let target = |split: Option<Expr>| place(split, word);
             let pack = match of.counts.plan.format() {
                 Format::Tf32 => return split_tf32(b, context, value(0), &target),
@@ -159,21 +159,21 @@ impl<'t> WordReader<'t> {
         &self,
         b: &mut KernelBuilder,
         of: &WarpMma,
-        told: LdmatrixLine,
+        line: LdmatrixLine,
         slot: &Expr,
         nth: &Expr,
     ) -> BufferId {
-        let terms = of.counts.plan.terms() as i32;
+        let mma_k = of.counts.plan.terms() as i32;
         let lines = 8 * self.lines;
         let (name, elem) = (name_of(&self.factor.plan, "raw"), self.factor.plan.elem());
         let from = |half: Expr| {
-            let free = told.free + nth.clone() * lines;
-            let term = self.at.clone() + half + told.term;
+            let free = line.free + nth.clone() * lines;
+            let term = self.at.clone() + half + line.term;
             self.factor.shared.at(slot, [free, term]).vector()
         };
         // One 8x8 matrix of `ldmatrix` contains four 32-bit elements of each of eight rows or
         // columns.
-        let count = self.lines * terms / 4;
+        let count = self.lines * mma_k / 4;
         if count <= 4 {
             let raw = b.registers(&name, elem, [count.into()], "");
             let to = Access::new(raw, [0.into()]);
@@ -185,13 +185,13 @@ impl<'t> WordReader<'t> {
         let raw = b.registers(&name, elem, [2.into(), 4.into()], "");
         b.unrolled("h", 2, |b, h| {
             let to = Access::new(raw, [h.into(), 0.into()]);
-            let from = from(h * (terms / 2));
+            let from = from(h * (mma_k / 2));
             b.load_matrix(LoadMatrix { count: 4, transposed: false, to, from });
         });
         raw
     }
 
-    /// Value `which` (0 or 1) of a word of the n-th instruction. A `tf32` word contains only value
+    /// Value `index` (0 or 1) of a word of the n-th instruction. A `tf32` word contains only value
     /// 0.
     fn value(
         &self,
@@ -200,9 +200,9 @@ impl<'t> WordReader<'t> {
         slot: &Expr,
         nth: &Expr,
         word: Var,
-        which: i32,
+        index: i32,
     ) -> Expr {
-        let terms = of.counts.plan.terms() as i32;
+        let mma_k = of.counts.plan.terms() as i32;
         let (line, half) = match self.lines {
             1 => (Expr::I32(0), Expr::from(word)),
             lines => (word % lines, word / lines),
@@ -210,19 +210,19 @@ impl<'t> WordReader<'t> {
         match held {
             LaneTerms::Tile { free, term } => {
                 let free = *free + (nth.clone() * self.lines + line) * self.stride;
-                let term = *term + half * (terms / 2) + which * APART;
+                let term = *term + half * (mma_k / 2) + index * APART;
                 self.factor.shared.at(slot, [free, term]).load()
             }
             LaneTerms::Loaded(raw) => {
-                // The matrices for the first four elements of K come first, one for each row or
-                // column.
-                let matrix = line + which * self.lines;
-                let index = match (self.lines * terms / 4, of.counts.plan.format()) {
+                // Within a half of K, the matrices of its first four elements precede those of its
+                // last four. Each has one matrix per row or column of the lane.
+                let matrix = line + index * self.lines;
+                let register = match (self.lines * mma_k / 4, of.counts.plan.format()) {
                     (8, _) => vec![half, matrix],
                     (_, Format::Tf32) => vec![word.into()],
                     _ => vec![half * 2 + matrix],
                 };
-                Access::new(*raw, index).load()
+                Access::new(*raw, register).load()
             }
         }
     }
@@ -241,9 +241,7 @@ fn split_halves(
         return b.store(target(None), packed(low, high));
     };
     if pack != Intrinsic::PackBf16 {
-        unreachable!(
-            "checked: by the lanes of a warp numbers are taken apart into those of bf16, or of tf32"
-        )
+        unreachable!("plan: `mma: sync` splits only into bf16 or tf32")
     }
     let (low, high) = (b.mut_("low", low), b.mut_("high", high));
     let last = splits - 1;

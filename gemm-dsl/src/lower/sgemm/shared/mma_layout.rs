@@ -137,8 +137,8 @@ impl MmaCounts {
             threads: lanes_n,
         };
         let [own_a, own_b] = own;
-        let from = |own: Option<LaneLine>, told: Option<LdmatrixLine>| match (own, told) {
-            (_, Some(told)) => FragmentSource::Ldmatrix(told),
+        let from = |own: Option<LaneLine>, line: Option<LdmatrixLine>| match (own, line) {
+            (_, Some(line)) => FragmentSource::Ldmatrix(line),
             (Some(own), None) => FragmentSource::Tile(own),
             (None, None) => {
                 unreachable!("MmaPlan::loads_a, loads_b: a lane reads what ldmatrix does not")

@@ -45,7 +45,9 @@ impl UnrepresentableFlag {
     pub fn parameter(b: &mut KernelBuilder) -> Self {
         let word = b.global("unrepresentable", Elem::U32, UNREPRESENTABLE);
         b.shape(word, [1.into()], [1.into()]);
-        b.title("unrepresentable[0] is not 0 if the splits do not represent some value.");
+        b.title(
+            "unrepresentable[0] is nonzero if the splits cannot represent every value of A and B.",
+        );
         Self(word)
     }
 
@@ -56,7 +58,7 @@ impl UnrepresentableFlag {
     /// Sets the flag if `bits` is nonzero, which reports a value that the splits cannot represent.
     pub fn tell(self, b: &mut KernelBuilder, bits: Expr) {
         b.comment(
-            "Flag values that the splits do not represent, for the kernels launched after this \
+            "Flag values that the splits cannot represent, for the kernels launched after this \
              one.",
         );
         b.if_(bits.any_bit(), |b| {
@@ -68,7 +70,7 @@ impl UnrepresentableFlag {
     /// Returns true if the flag is clear, so that the splits represent all values.
     pub fn none(self, b: &mut KernelBuilder) -> Expr {
         b.comment(
-            "If the splits do not represent some value, k_tiles is 0 and nothing is stored; the \
+            "If the splits cannot represent every value, k_tiles is 0 and nothing is stored; the \
              f32 fallback after this kernel computes C.",
         );
         let unrepresentable = b.let_("needs_fallback", self.word().load());
@@ -123,10 +125,10 @@ impl TileFlags {
     /// Declares the parameters, after those of the problem.
     pub fn parameters(b: &mut KernelBuilder) -> Self {
         b.title(format!(
-            "lost_a and lost_b hold one word per tile of {LINES} rows or columns by {TERMS} k: not \
-             0 if the",
+            "lost_a and lost_b hold one word per tile of {LINES} rows or columns by {TERMS} k: \
+             nonzero if the",
         ));
-        b.title("splits do not represent some value of the tile.");
+        b.title("splits cannot represent every value of the tile.");
         Self(Factor::BOTH.map(|factor| {
             let nth = factor.index();
             b.global(["lost_a", "lost_b"][nth], Elem::U32, TILE_FLAGS[nth])
@@ -208,7 +210,7 @@ impl Fallback {
         body: impl FnOnce(&mut KernelBuilder),
     ) {
         b.comment(
-            "The fallback computes C if K is 0, or if the split cannot represent some value. \
+            "The fallback computes C if K is 0, or if the splits cannot represent every value. \
              Otherwise C has",
         );
         b.comment("already been stored.");

@@ -156,7 +156,7 @@ impl ScaleNumbers {
             scaled: b.constant(
                 "SCALED",
                 number(SCALED),
-                "scaled maxima: in [2^13, 2^14), f16 to 65504",
+                "exponent of scaled maxima: 2^14 < 65504, the f16 maximum",
             ),
         }
     }
