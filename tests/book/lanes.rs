@@ -149,7 +149,7 @@ pub fn done(
 fn cells(shown: &str, report: &Report, lane: Option<u32>) -> Result<(), Failed> {
     let accesses = report.accesses.iter().chain(report.beside.iter().flat_map(|both| &both.ways));
     let grids = accesses.flat_map(|access| {
-        [Some(&access.grid), access.cure.as_ref().map(|cure| &cure.grid)].into_iter().flatten()
+        [Some(&access.grid), access.suggestion.as_ref().map(|of| &of.grid)].into_iter().flatten()
     });
     let rows = grids.flat_map(|grid| &grid.rows);
     let with_lane: BTreeSet<String> = rows

@@ -230,12 +230,12 @@ fn drawn(access: &Access) -> Result<(), String> {
     if access.space == "shared" && collides != (access.cost > access.least) {
         return Err("two lanes collide where it costs more, and nowhere else".to_owned());
     }
-    let is_none = |cure: &gemm_book::access::Suggestion| {
-        let is_drawn = cure.grid.rows.len() as u64 == cure.wavefronts;
-        cure.wavefronts >= access.cost || cure.wavefronts < access.least || !is_drawn
+    let is_useless = |suggestion: &gemm_book::access::Suggestion| {
+        let is_drawn = suggestion.grid.rows.len() as u64 == suggestion.wavefronts;
+        suggestion.wavefronts >= access.cost || suggestion.wavefronts < access.least || !is_drawn
     };
-    if access.cure.as_ref().is_some_and(is_none) {
-        return Err("a cure that is none".to_owned());
+    if access.suggestion.as_ref().is_some_and(is_useless) {
+        return Err("a suggestion does not reduce the wavefronts".to_owned());
     }
     Ok(())
 }

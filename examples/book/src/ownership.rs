@@ -212,7 +212,7 @@ pub(super) fn ownership(kernel: &Kernel, named: &NumberedRun, ran: &Trace) -> Op
         }
     }
     tiles.sort_by(|a, b| a.name.cmp(&b.name));
-    let is_copied = moved.iter().any(|moved| !moved.lies.is_empty());
+    let is_copied = moved.iter().any(|moved| !moved.placement.is_empty());
     (!tiles.is_empty()).then_some(Ownership { tiles, is_copied })
 }
 

@@ -49,19 +49,19 @@ mod tests {
             let spec = Spec::parse(Family::Sgemm, line).expect("a spec");
             let before = looked(&spec);
             let all = accesses(&spec, &before);
-            for cured in all.iter().filter(|access| access.cure.is_some()) {
-                let cure = cured.cure.as_ref().expect("a cure");
+            for access in all.iter().filter(|access| access.suggestion.is_some()) {
+                let suggestion = access.suggestion.as_ref().expect("a suggestion");
                 let Spec::Sgemm(product) = &spec else { panic!("a product") };
                 let padded =
-                    suggestion::with(product.spec(), &cured.buffer, cure.by).expect("a key");
+                    suggestion::with(product.spec(), &access.buffer, suggestion.by).expect("a key");
                 let padded = Spec::Sgemm(Box::new(padded.plan().expect("a plan")));
                 let after = looked(&padded);
                 let theirs = accesses(&padded, &after);
                 let shape = |of: &Access| (of.buffer.clone(), of.kind, of.bytes, of.lanes);
-                let is_there = theirs
-                    .iter()
-                    .any(|other| shape(other) == shape(cured) && other.cost == cure.wavefronts);
-                assert!(is_there, "{line}: {cured:?}, {theirs:#?}");
+                let is_there = theirs.iter().any(|other| {
+                    shape(other) == shape(access) && other.cost == suggestion.wavefronts
+                });
+                assert!(is_there, "{line}: {access:?}, {theirs:#?}");
                 let widths = |all: &[Access]| {
                     let mut widths: Vec<_> =
                         all.iter().map(|of| (of.buffer.clone(), of.bytes)).collect();
@@ -71,7 +71,7 @@ mod tests {
                 };
                 assert_eq!(widths(&all), widths(&theirs), "{line}");
                 let wavefronts = |looked: &Observation| looked.profile.total.shared_wavefronts;
-                assert!(wavefronts(&after) < wavefronts(&before), "{line}: {cure:?}");
+                assert!(wavefronts(&after) < wavefronts(&before), "{line}: {suggestion:?}");
                 advised += 1;
             }
         }

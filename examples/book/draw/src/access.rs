@@ -1,6 +1,6 @@
 //! Memory accesses of the lanes of a warp, drawn as banks and sectors from a recorded trace.
 
-use crate::algebra::{Collision, Strides, WarpAccess, collision, cure, groups};
+use crate::algebra::{Collision, Strides, WarpAccess, best_padding, collision, groups};
 use gemm_dsl::ir::{Buffer, BufferLayout, Elem, Kernel, Space};
 use gemm_dsl::target::arch;
 use gemm_sim::{Kind, Pattern, Price, Trace, cost};
@@ -40,17 +40,17 @@ pub struct Access {
     pub strides: Option<String>,
     /// Two lanes with a bank conflict.
     pub collision: Option<Collision>,
-    /// Layout change that avoids the conflicts. It keeps the vector width of all accesses to the
-    /// buffer and reduces their total cost.
-    pub cure: Option<Suggestion>,
+    /// Layout change that reduces the wavefronts of this access and the total cost of all accesses
+    /// to the buffer. Their vector widths stay the same.
+    pub suggestion: Option<Suggestion>,
     pub grid: Grid,
     /// Row and column of each lane's element, and the row length in words, for an array with a
     /// padding key.
     #[serde(skip)]
-    pub(crate) lies: Option<(WarpAccess, u32)>,
+    pub(crate) placement: Option<(WarpAccess, u32)>,
 }
 
-/// Layout change that avoids bank conflicts of an access.
+/// Layout change that reduces the wavefronts of an access.
 #[derive(Clone, Debug, Serialize)]
 pub struct Suggestion {
     pub by: LayoutChange,
@@ -72,9 +72,13 @@ pub enum LayoutChange {
 impl Suggestion {
     /// Evaluates an access under a changed layout. `word` returns the word of the element at a row
     /// and column.
-    pub(crate) fn new(by: LayoutChange, way: &WarpAccess, word: impl Fn(u32, u32) -> u32) -> Self {
-        let wavefronts = way.wavefronts_at(&word);
-        Self { by, wavefronts, grid: banks(&way.words(&word), way.bytes, way.writes) }
+    pub(crate) fn new(
+        by: LayoutChange,
+        access: &WarpAccess,
+        word: impl Fn(u32, u32) -> u32,
+    ) -> Self {
+        let wavefronts = access.wavefronts_at(&word);
+        Self { by, wavefronts, grid: banks(&access.words(&word), access.bytes, access.writes) }
     }
 }
 
@@ -131,24 +135,24 @@ pub fn all(kernel: &Kernel, lines: &[Range<usize>], trace: &Trace) -> Vec<Access
     // the first of these patterns.
     let patterns = &trace.patterns;
     let first_like = |n: &Pattern| {
-        let way = |p: &Pattern| (p.buffer, p.kind, p.lanes, p.bytes, p.cost);
-        patterns.iter().position(|other| way(other) == way(n))
+        let merged = |p: &Pattern| (p.buffer, p.kind, p.lanes, p.bytes, p.cost);
+        patterns.iter().position(|other| merged(other) == merged(n))
     };
     let same: Vec<u32> = patterns.iter().filter_map(|n| Some(first_like(n)? as u32)).collect();
-    let mut ways: BTreeMap<(u32, u32), (u64, u32)> = BTreeMap::new();
+    let mut occurrences: BTreeMap<(u32, u32), (u64, u32)> = BTreeMap::new();
     for access in trace.accesses() {
         let pattern = same[access.number as usize];
-        ways.entry((access.event.stmt, pattern)).or_insert((0, access.first)).0 += 1;
+        occurrences.entry((access.event.stmt, pattern)).or_insert((0, access.first)).0 += 1;
     }
     let access = |((stmt, pattern), (times, _)): (&(u32, u32), &(u64, u32))| {
         let line = lines[*stmt as usize].start + 1;
         describe(kernel, line, *times, &trace.patterns[*pattern as usize])
     };
-    let mut all: Vec<Access> = ways.iter().map(access).collect();
-    let patterns = ways
+    let mut all: Vec<Access> = occurrences.iter().map(access).collect();
+    let patterns = occurrences
         .iter()
         .map(|((_, pattern), (times, first))| (&trace.patterns[*pattern as usize], *times, *first));
-    cures(kernel, &mut all, &patterns.collect::<Vec<_>>());
+    suggest_paddings(kernel, &mut all, &patterns.collect::<Vec<_>>());
     all
 }
 
@@ -157,7 +161,7 @@ const PADDED: [&str; 2] = ["As", "Bs"];
 
 /// Suggests a padding for each buffer. `patterns` contains the pattern of each access, the number
 /// of occurrences, and the element of the first occurrence.
-fn cures(kernel: &Kernel, accesses: &mut [Access], patterns: &[(&Pattern, u64, u32)]) {
+fn suggest_paddings(kernel: &Kernel, accesses: &mut [Access], patterns: &[(&Pattern, u64, u32)]) {
     let buffers = kernel.buffers.iter().enumerate();
     let buffers = buffers.filter(|(_, buffer)| PADDED.contains(&&*buffer.name));
     for (number, buffer) in buffers {
@@ -165,24 +169,25 @@ fn cures(kernel: &Kernel, accesses: &mut [Access], patterns: &[(&Pattern, u64, u
             continue;
         };
         let of_buffer = patterns.iter().enumerate().filter(|(_, (n, ..))| n.buffer == number);
-        let (at, ways): (Vec<usize>, Vec<WarpAccess>) =
-            of_buffer.map(|(at, (n, times, first))| (at, way(n, *times, *first, row))).unzip();
-        let pad = cure(&ways, row);
-        for (at, way) in at.into_iter().zip(ways) {
+        let (at, placed): (Vec<usize>, Vec<WarpAccess>) = of_buffer
+            .map(|(at, (n, times, first))| (at, placed_access(n, *times, *first, row)))
+            .unzip();
+        let pad = best_padding(&placed, row);
+        for (at, placed) in at.into_iter().zip(placed) {
             let access = &mut accesses[at];
-            let cured = pad.map(|pad| {
-                Suggestion::new(LayoutChange::Padding(pad), &way, |at, column| {
+            let suggestion = pad.map(|pad| {
+                Suggestion::new(LayoutChange::Padding(pad), &placed, |at, column| {
                     at * (row + pad) + column
                 })
             });
-            access.cure = cured.filter(|cured| cured.wavefronts < access.cost);
-            access.lies = Some((way, row));
+            access.suggestion = suggestion.filter(|suggestion| suggestion.wavefronts < access.cost);
+            access.placement = Some((placed, row));
         }
     }
 }
 
 /// Converts a pattern to rows and columns of an array whose rows have `row` words.
-fn way(pattern: &Pattern, times: u64, first: u32, row: u32) -> WarpAccess {
+fn placed_access(pattern: &Pattern, times: u64, first: u32, row: u32) -> WarpAccess {
     let place = |at: i32| {
         let at = (i64::from(first) + i64::from(at)) as u32;
         (at / row, at % row)
@@ -225,9 +230,9 @@ pub fn describe(kernel: &Kernel, line: usize, times: u64, pattern: &Pattern) -> 
         least: 0,
         strides: Strides::from_lanes(&pattern.lanes).map(|strides| strides.text()),
         collision: None,
-        cure: None,
+        suggestion: None,
         grid: Grid { rows: Vec::new() },
-        lies: None,
+        placement: None,
     };
     match pattern.cost {
         Price::Shared(price) => {

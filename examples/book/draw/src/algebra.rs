@@ -124,10 +124,11 @@ impl WarpAccess {
 /// Returns the smallest row padding in words with the lowest total cost of all accesses, or `None`
 /// if no padding lowers the cost. Paddings are multiples of the widest access, which keeps vectors
 /// aligned. `row` is the row length in words, including existing padding.
-pub fn cure(ways: &[WarpAccess], row: u32) -> Option<u32> {
-    let cost =
-        |pad: u32| -> u64 { ways.iter().map(|way| way.times * way.wavefronts(row + pad)).sum() };
-    let step = ways.iter().map(|way| (way.bytes / 4).max(1)).max()?;
+pub fn best_padding(accesses: &[WarpAccess], row: u32) -> Option<u32> {
+    let cost = |pad: u32| -> u64 {
+        accesses.iter().map(|access| access.times * access.wavefronts(row + pad)).sum()
+    };
+    let step = accesses.iter().map(|access| (access.bytes / 4).max(1)).max()?;
     // A padding of `BANKS` words maps each word to the same bank as no padding.
     let pads = (1..BANKS as u32 / step).map(|n| n * step);
     let best = pads.min_by_key(|pad| (cost(*pad), *pad))?;
@@ -179,33 +180,39 @@ mod tests {
 
     #[test]
     fn the_least_padding_is_found() {
-        let way = column(4, false);
-        assert_eq!((cure(std::slice::from_ref(&way), 32), way.wavefronts(33)), (Some(1), 1));
-        assert_eq!(cure(&[way], 33), None);
+        let access = column(4, false);
+        assert_eq!(
+            (best_padding(std::slice::from_ref(&access), 32), access.wavefronts(33)),
+            (Some(1), 1)
+        );
+        assert_eq!(best_padding(&[access], 33), None);
         // Padding keeps 16-byte accesses aligned.
-        let way = column(16, true);
-        assert_eq!((cure(std::slice::from_ref(&way), 32), way.wavefronts(36)), (Some(4), 4));
-        assert_eq!(cure(&[], 32), None);
+        let access = column(16, true);
+        assert_eq!(
+            (best_padding(std::slice::from_ref(&access), 32), access.wavefronts(36)),
+            (Some(4), 4)
+        );
+        assert_eq!(best_padding(&[], 32), None);
     }
 
     /// The padding of an array has the lowest total cost of all accesses, and 16-byte accesses stay
     /// aligned.
     #[test]
-    fn a_padding_is_one_for_all_ways_to_access_an_array() {
+    fn one_padding_serves_all_accesses_to_an_array() {
         let row = WarpAccess {
             places: (0..8).map(|lane| (lane, (0, 4 * lane))).collect(),
             ..column(16, false)
         };
-        assert_eq!(cure(&[column(4, true), row], 32), Some(4));
+        assert_eq!(best_padding(&[column(4, true), row], 32), Some(4));
         // A diagonal access, and a more frequent column access.
         let apart = WarpAccess {
             places: (0..32).map(|lane| (lane, (lane, lane))).collect(),
             ..column(4, true)
         };
-        assert_eq!(cure(std::slice::from_ref(&apart), 63), Some(1));
+        assert_eq!(best_padding(std::slice::from_ref(&apart), 63), Some(1));
         let often = WarpAccess { times: 9, ..column(4, false) };
         assert_eq!((often.wavefronts(63), often.wavefronts(64)), (1, 32));
-        assert_eq!(cure(&[apart.clone(), often.clone()], 63), Some(2));
+        assert_eq!(best_padding(&[apart.clone(), often.clone()], 63), Some(2));
         assert_eq!((apart.wavefronts(65), often.wavefronts(65)), (2, 1));
     }
 }

@@ -12,20 +12,20 @@ use std::collections::BTreeSet;
 pub fn kept(spec: Option<&SgemmSpec>, mut accesses: Vec<Access>) -> Vec<Access> {
     let buffers: BTreeSet<String> = accesses
         .iter()
-        .filter(|access| access.lies.is_some())
+        .filter(|access| access.placement.is_some())
         .map(|access| access.buffer.clone())
         .collect();
     for buffer in buffers {
-        let takes = |cure: &Suggestion| {
-            let cured = spec.and_then(|spec| with(spec, &buffer, cure.by));
-            cured.is_some_and(|spec| spec.plan().is_ok())
+        let is_valid = |suggestion: &Suggestion| {
+            let changed = spec.and_then(|spec| with(spec, &buffer, suggestion.by));
+            changed.is_some_and(|spec| spec.plan().is_ok())
         };
         for access in accesses.iter_mut().filter(|access| access.buffer == buffer) {
-            access.cure = access.cure.take().filter(takes);
+            access.suggestion = access.suggestion.take().filter(is_valid);
         }
-        let is_padded = accesses.iter().any(|of| of.buffer == buffer && of.cure.is_some());
+        let is_padded = accesses.iter().any(|of| of.buffer == buffer && of.suggestion.is_some());
         if let Some(swizzle) = spec.filter(|_| !is_padded).and_then(|spec| swizzle(spec, &buffer)) {
-            exchanged(&mut accesses, &buffer, swizzle);
+            suggest_swizzle(&mut accesses, &buffer, swizzle);
         }
     }
     accesses
@@ -55,22 +55,22 @@ fn swizzle(spec: &SgemmSpec, buffer: &str) -> Option<Swizzle> {
 }
 
 /// Suggests a swizzle if it lowers the total cost of all accesses to the array.
-fn exchanged(accesses: &mut [Access], buffer: &str, swizzle: Swizzle) {
-    let cure = |access: &Access| {
-        let (way, length) = access.lies.as_ref().filter(|_| access.buffer == buffer)?;
+fn suggest_swizzle(accesses: &mut [Access], buffer: &str, swizzle: Swizzle) {
+    let suggestion = |access: &Access| {
+        let (placed, length) = access.placement.as_ref().filter(|_| access.buffer == buffer)?;
         let word = |row: u32, column: u32| {
             let column = swizzle.apply(row.into(), column.into()) as u32;
             row * length + column
         };
-        Some(Suggestion::new(LayoutChange::Swizzle, way, word))
+        Some(Suggestion::new(LayoutChange::Swizzle, placed, word))
     };
-    let cures: Vec<Option<Suggestion>> = accesses.iter().map(cure).collect();
-    let both =
-        accesses.iter().zip(&cures).filter_map(|(access, cure)| Some((access, cure.as_ref()?)));
-    let [now, then] = both.fold([0, 0], |[now, then], (access, cure)| {
-        [now + access.times * access.cost, then + access.times * cure.wavefronts]
+    let suggestions: Vec<Option<Suggestion>> = accesses.iter().map(suggestion).collect();
+    let both = accesses.iter().zip(&suggestions);
+    let both = both.filter_map(|(access, suggestion)| Some((access, suggestion.as_ref()?)));
+    let [now, then] = both.fold([0, 0], |[now, then], (access, suggestion)| {
+        [now + access.times * access.cost, then + access.times * suggestion.wavefronts]
     });
-    for (access, cure) in accesses.iter_mut().zip(cures).filter(|_| then < now) {
-        access.cure = cure.filter(|cure| cure.wavefronts < access.cost);
+    for (access, suggestion) in accesses.iter_mut().zip(suggestions).filter(|_| then < now) {
+        access.suggestion = suggestion.filter(|of| of.wavefronts < access.cost);
     }
 }

@@ -73,7 +73,7 @@ pub struct AccessView<'r> {
     pub span: u32,
     pub rows: &'r [Row],
     /// Suggested layout change in words, and the rows of the same lanes under it.
-    pub cured: Option<(String, &'r [Row])>,
+    pub suggested: Option<(String, &'r [Row])>,
     /// Lanes that are highlighted initially, as a bit mask.
     pub lit: u32,
 }
@@ -239,15 +239,15 @@ pub fn drawing(access: &Access) -> AccessView<'_> {
         let words = collision.words.abs();
         algebra += &format!(" Lanes {a} and {b}{bit} are {words} words apart, in the same bank.");
     }
-    let cured = access.cure.as_ref().map(|cure| {
-        let by = match cure.by {
+    let suggested = access.suggestion.as_ref().map(|suggestion| {
+        let by = match suggestion.by {
             LayoutChange::Padding(1) => "1 element of padding per row".to_owned(),
             LayoutChange::Padding(pad) => format!("{pad} elements of padding per row"),
             LayoutChange::Swizzle => "swizzled rows (key swizzle)".to_owned(),
         };
-        let unit = unit(true, cure.wavefronts);
-        let said = format!("With {by} the same lanes would take {} {unit}", cure.wavefronts);
-        (said, &*cure.grid.rows)
+        let unit = unit(true, suggestion.wavefronts);
+        let said = format!("With {by} the same lanes would take {} {unit}", suggestion.wavefronts);
+        (said, &*suggestion.grid.rows)
     });
     AccessView {
         line: access.line,
@@ -273,7 +273,7 @@ pub fn drawing(access: &Access) -> AccessView<'_> {
         columns,
         lit: 0,
         rows: &access.grid.rows,
-        cured,
+        suggested,
     }
 }
 
@@ -335,9 +335,9 @@ mod tests {
             least,
             strides: None,
             collision: None,
-            cure: None,
+            suggestion: None,
             grid: Grid { rows: Vec::new() },
-            lies: None,
+            placement: None,
         }
     }
 

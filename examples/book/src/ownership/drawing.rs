@@ -165,7 +165,7 @@ fn of_tile(tile: &OwnedTile, at: [u64; 2], letters: u64) -> PlacedTile {
         drawn.told.push(("reads", numbers(if is_one { &reads[..1] } else { &reads })));
     }
     if let Some(held) = &tile.held {
-        drawn.told.push(("lies", held.lies.text()));
+        drawn.told.push(("lies", held.placement.text()));
     }
     // If an element has several owners, the formula gives only the first.
     if tile.owner.is_some() && tile.owners != [1, 1] {

@@ -20,7 +20,7 @@ pub struct SharedTile {
     /// Words of the slot that hold no element.
     pub unused: u64,
     /// Offset in words of each element within the slot.
-    pub lies: Formula,
+    pub placement: Formula,
     /// Areas that each warp writes.
     pub warps: Vec<Area>,
     /// Areas that each lane of the first warp writes.
@@ -56,24 +56,24 @@ impl SharedTile {
         elements: &BTreeSet<Position>,
         is_shuffled: bool,
     ) -> Option<Self> {
-        let lies = |place: &Position| {
-            let mut all = moved.lies.get(place)?.iter();
+        let placement = |place: &Position| {
+            let mut all = moved.placement.get(place)?.iter();
             all.next().filter(|_| all.next().is_none()).map(|at| (*place, *at))
         };
-        let lies: BTreeMap<Position, (usize, u64)> =
-            elements.iter().map(lies).collect::<Option<_>>()?;
-        let (buffer, _) = *lies.values().next()?;
+        let placement: BTreeMap<Position, (usize, u64)> =
+            elements.iter().map(placement).collect::<Option<_>>()?;
+        let (buffer, _) = *placement.values().next()?;
         let dims = extents(kernel, buffer)?;
         let [.., rows, pitch] = dims[..] else { return None };
         let words = (rows * pitch).max(1);
-        let slot = lies.values().next()?.1 / words;
-        let is_one = lies.values().all(|(of, at)| *of == buffer && at / words == slot);
+        let slot = placement.values().next()?.1 / words;
+        let is_one = placement.values().all(|(of, at)| *of == buffer && at / words == slot);
         if !is_one || rows.max(pitch) > MOST {
             return None;
         }
         let place = |at: u64| (at % words / pitch.max(1), at % words % pitch.max(1));
         let places: BTreeMap<Position, Position> =
-            lies.iter().map(|(element, (_, at))| (*element, place(*at))).collect();
+            placement.iter().map(|(element, (_, at))| (*element, place(*at))).collect();
         let written_by = |number: &dyn Fn(u32) -> u32| {
             let of = |(element, place): (&Position, &Position)| {
                 Some((*place, number(*moved.owned.get(element)?.first()?)))
@@ -93,13 +93,13 @@ impl SharedTile {
         let right = elements.iter().map(|(_, column)| *column).max()?;
         let in_order = (top..=elements.last()?.0)
             .flat_map(|row| (left..=right).map(move |column| (row, column)))
-            .map(|element| Some((lies.get(&element)?.1 % words) as i64));
+            .map(|element| Some((placement.get(&element)?.1 % words) as i64));
         Some(Self {
             name: kernel.buffers[buffer].name.clone(),
             slot: [slot, dims.iter().product::<u64>() / words],
             extents: [rows, pitch],
             unused: words - places.values().collect::<BTreeSet<_>>().len() as u64,
-            lies: Formula::fit(in_order.collect(), (right - left + 1) as usize),
+            placement: Formula::fit(in_order.collect(), (right - left + 1) as usize),
             warps: areas(&written_by(&|thread| thread / 32)),
             threads: areas(&threads),
             read: (0..SHOWN).filter(|_| !is_shuffled).flat_map(read_by).collect(),

@@ -86,7 +86,7 @@ pub(super) struct MatrixMoves {
     /// round.
     pub(super) steady: BTreeSet<Position>,
     /// Buffer and index in shared memory to which each element was copied.
-    pub(super) lies: BTreeMap<Position, BTreeSet<(usize, u64)>>,
+    pub(super) placement: BTreeMap<Position, BTreeSet<(usize, u64)>>,
     /// Threads that read each element, with the number of reads.
     pub(super) readers: BTreeMap<Position, BTreeMap<u32, u64>>,
 }
@@ -125,8 +125,8 @@ pub(super) fn moves(
                             moved[matrix].steady.insert(place);
                         }
                         if is_steady || steady.is_none() {
-                            let lies = moved[matrix].lies.entry(place).or_default();
-                            lies.insert((pattern.buffer, at));
+                            let placement = moved[matrix].placement.entry(place).or_default();
+                            placement.insert((pattern.buffer, at));
                         }
                     }
                 }

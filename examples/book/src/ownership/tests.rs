@@ -86,11 +86,11 @@ fn elements_lie_where_the_layout_says() {
             assert_eq!(held.unused, inner[0] * pad);
             assert_eq!(held.places.len() as u64, rows * columns);
             let [top, left] = tile.origin;
-            for (&(row, column), &lies) in &held.places {
+            for (&(row, column), &placement) in &held.places {
                 let (row, column) = (row - top, column - left);
                 let (row, column) = if is_turned { (column, row) } else { (row, column) };
                 let column = swizzle.map_or(column, |swizzle| swizzle.apply(row, column));
-                assert_eq!(lies, (row, column), "{line}, {}", held.name);
+                assert_eq!(placement, (row, column), "{line}, {}", held.name);
             }
             // Warps write the words in shared memory that they copy.
             let words = |areas: &[Area]| {
