@@ -6,7 +6,7 @@
 //! * with `launch: tiles`, explicit or by default, a block reads at most 2^30 elements; with any
 //!   other `launch`, a thread holds at most 64 elements at once;
 //! * `launch: tiles` requires a whole array of `f32` that `sum`, `prod`, `max` or `min` folds in
-//!   `f32`, without `map`, `finish`, `compensated`, `blocks` and `run`;
+//!   `f32` into an `f32`, without `map`, `finish`, `compensated`, `blocks` and `run`;
 //! * at most one of `unroll_last_warp` and `shuffle` is given;
 //! * under `unroll_last_warp` the block has at least 64 threads, and the tree's last 32 active
 //!   threads are in one warp;

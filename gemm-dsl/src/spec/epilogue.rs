@@ -1,4 +1,4 @@
-//! The key `epilogue`, and the arguments of a GEMM other than its matrices.
+//! The key `epilogue`, and the arguments of a GEMM other than A, B and C.
 
 use super::table::hash;
 use super::table::{Datum, KeyKind, KeyValue};
@@ -123,7 +123,7 @@ impl Display for Along {
     }
 }
 
-/// Epilogue argument of a GEMM: a number or an array of `f32`.
+/// Argument of a launch other than A, B and C: `alpha`, `beta`, or an operand of the epilogue.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct EpilogueArg {
     /// Name in the epilogue, or `alpha` or `beta`.
@@ -134,11 +134,12 @@ pub struct EpilogueArg {
     pub slot: ArgSlot,
 }
 
-/// Position of an operand among the arrays or the numbers of a launch.
+/// Position of an argument among the read-only arrays or the scalars of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ArgSlot {
-    /// Index among the arrays that are only read, which start with A and B.
+    /// Index among the read-only arrays; A is 0, B is 1.
     Array(usize),
+    /// Index among the scalars: `alpha` and `beta` under `scaled`, then those of the epilogue.
     Number(usize),
 }
 
@@ -147,7 +148,7 @@ impl EpilogueArg {
     pub const MOST_LISTED: usize = 12;
 }
 
-/// Prints the operand as the epilogue declares it, for example `bias[n]`.
+/// Prints the argument as the epilogue declares it, for example `bias[n]`.
 impl Display for EpilogueArg {
     fn fmt(&self, f: &mut Formatter<'_>) -> Formatted {
         write!(f, "{}{}", self.name, self.along)

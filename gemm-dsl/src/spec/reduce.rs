@@ -58,7 +58,7 @@ impl Op {
         matches!(self, Op::Argmax | Op::Argmin)
     }
 
-    /// Returns true if the result is a truth value.
+    /// Returns true if the result is a boolean.
     pub fn is_truth(self) -> bool {
         matches!(self, Op::Any | Op::All)
     }
@@ -102,7 +102,7 @@ words! {
     LaunchForm {
         /// As many launches as it takes until one value is left. Each block folds one tile of
         /// elements, and the next launch folds the blocks' values. Only for whole arrays of `f32`
-        /// with `sum`, `prod`, `max` or `min`.
+        /// with `sum`, `prod`, `max` or `min`, and accumulators and results in `f32`.
         Tiles = "tiles",
         /// Two launches: at most `blocks` blocks fold the elements, then a second launch folds the
         /// blocks' values.
@@ -193,7 +193,8 @@ spec! {
             on SHARED;
         /// Method by which the values of several blocks are folded into one result. Without the
         /// key: `tiles` for a whole array of `f32` with `sum`, `prod`, `max` or `min`, unless
-        /// `map`, `finish`, `compensated`, `blocks` or `run` is given; else `passes`.
+        /// `map`, `finish`, `compensated`, `blocks` or `run` is given, or `acc` or `result` is not
+        /// `f32`; else `passes`.
         launch(LaunchForm): Option<LaunchForm> = None::<LaunchForm>, "{}", on SEVERAL;
         /// Minimum number of resident blocks per SM: `__launch_bounds__(threads, n)`. It limits the
         /// registers of a thread. With `1`, one block may use all registers of an SM. Without the

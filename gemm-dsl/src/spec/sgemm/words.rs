@@ -118,9 +118,11 @@ words! {
         /// In registers: each warp converts its own fragments, and several warps convert the same
         /// values. For small GEMMs: it needs one launch and no scratch memory.
         Fragment = "fragment",
-        /// In global memory: a launch before the GEMM converts all of A and B once. The GEMM copies
-        /// fewer bytes, and reads its tiles with `ldmatrix`. For large GEMMs: it costs a second
-        /// launch, and scratch memory for the converted A and B.
+        /// In global memory: a launch before the GEMM converts all of A and B once, and pads them
+        /// to whole tiles. The GEMM reads its tiles with `ldmatrix`, and its main loop has no
+        /// guards. Tiles take half the bytes for `bf16` and `f16`, as many for `tf32`, 1.5 times
+        /// as many for `bf16x6` and `bf16x9`, and twice as many for `tf32x3`. For large GEMMs: it
+        /// costs a second launch, and scratch memory for the converted A and B.
         Matrix = "matrix",
     }
 }
