@@ -1,6 +1,6 @@
 //! Every built schedule is correct, and its cost is as stated.
 
-use super::case;
+use super::{by_patches, case};
 use super::run::is_right;
 use crate::plan::Strategy;
 use crate::plan::*;
@@ -243,4 +243,16 @@ fn layouts_of_other_products_are_refused() {
     };
     let fault = Schedule::new(distributions, 3, Strategy::Rotate).unwrap_err();
     assert_eq!(fault.to_string(), "B: a grid of 2x2 needs 4 ranks, but there are 3");
+}
+
+#[test]
+fn b_arrives_in_parts_only_if_a_is_complete() {
+    let last = |distributions: Distributions| {
+        let schedule = Schedule::new(distributions, 4, Strategy::Gather { parts: 2 }).unwrap();
+        schedule.exchanges.last().map(|exchange| exchange.factor)
+    };
+    assert_eq!(last(by_patches(1024, [2, 2], [1, 1])), Some(Factor::A));
+    let (a, b) = (Distribution::whole(1024, 1024), Distribution::cols(1024, 1024));
+    let c = Distribution::rows(1024, 1024);
+    assert_eq!(last(Distributions { a, b, c }), Some(Factor::B));
 }
