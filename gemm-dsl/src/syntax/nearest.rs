@@ -9,8 +9,8 @@ pub(crate) fn closest<'w>(written: &str, words: &[&'w str]) -> Option<&'w str> {
         .filter(|(distance, word)| *distance <= 1.max(word.len() / 3) && *distance < word.len())
         .min()
         .map(|(_, word)| word);
-    // A word with an ending, such as `batched` for `batch`, is nearer than another word, unless only
-    // one letter of that word differs.
+    // A word with an ending, such as `batched` for `batch`, is nearer than another word, unless
+    // only one letter of that word differs.
     let is_typo = near.is_some_and(|word| strsim::damerau_levenshtein(&written, word) <= 1);
     let stem = words.iter().copied().filter(|word| {
         word.len() > 2 && written.starts_with(word) && 3 * word.len() >= 2 * written.len()

@@ -196,8 +196,8 @@ impl fmt::Display for ContractError {
             }
             (_, Need::Rank(2)) if is_gemm && *value == 3 => write!(
                 f,
-                "one matrix as {subject}, but it is a batch. Use a kernel with `batch: strided`, or \
-                 pass one matrix"
+                "one matrix as {subject}, but it is a batch. Use a kernel with `batch: strided`, \
+                 or pass one matrix"
             ),
             (_, Need::Rank(rank)) => {
                 write!(f, "{rank} dimensions of {subject}, but it has {value}. Pass another view")

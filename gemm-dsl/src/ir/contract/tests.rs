@@ -132,8 +132,8 @@ fn padded_lines_need_a_pitched_kernel() {
     }
 }
 
-/// Message of a kernel for a batch of 3 GEMMs of 4x8x12, in the kernel's layout. `lists` tells if A,
-/// B and C are lists.
+/// Message of a kernel for a batch of 3 GEMMs of 4x8x12, in the kernel's layout. `lists` is true
+/// for each of A, B and C that is a list.
 fn told_of_form(line: &str, lists: [bool; 3]) -> Result<(), String> {
     let spec: SgemmSpec = line.parse().expect("a sound line");
     let program = spec.plan().and_then(|plan| plan.program()).expect("a sound spec");
