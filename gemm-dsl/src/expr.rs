@@ -33,6 +33,7 @@
 //! **Literals** with a point or an exponent are read as the nearest `f64`. In `f32`, a literal is
 //! the `f32` nearest to the shortest decimal text of that `f64`, so `0.1` is the `f32` nearest to
 //! 0.1. A literal is rejected if it is too large for its type, or if it is not 0 but rounds to 0.
+//! Infinity has no literal: write `1.0 / 0.0` for +∞ and `-1.0 / 0.0` for −∞.
 //!
 //! **Size**: an expression has at most 64 levels, and each operator of a chain such as `a + b + c`
 //! counts as a level. Use `let` definitions to reduce the number of levels. An expression has at

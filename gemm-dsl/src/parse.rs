@@ -233,11 +233,13 @@ impl<'t, S: Table> SpecReader<'t, S> {
         let keys: Vec<&'static str> = S::KEYS.iter().map(|key| key.name).collect();
         let meant = if let Some(key) = renamed::<S>(&name) {
             Meant::Renamed(key)
+        } else if let Some(remedy) = foreign::<S>(&name) {
+            Meant::Foreign(remedy)
         } else if let Some(other) = other_macro::<S>(&name) {
             Meant::Macro(other)
         } else if let Some((key, word)) = flagged_word::<S>(entry) {
             Meant::Word(key, word)
-        } else if let Some(key) = closest(&name, &keys) {
+        } else if let Some(key) = closest(&name, &keys).or_else(|| part_of(&name, &keys)) {
             Meant::Key(key)
         } else if self.listed {
             Meant::UnclearAgain
@@ -288,11 +290,62 @@ fn renamed<S: Table>(name: &str) -> Option<&'static str> {
     Some(now)
 }
 
+/// Names that users may write for keys because other libraries or Rust have them, each with the key
+/// that serves the purpose and with the remedy. They apply to the family that has the key.
+const FOREIGN: &[(&str, &[&str], &str)] = &[
+    (
+        "layout",
+        &["transpose_a", "trans_a", "transa", "ta", "op_a"],
+        "write `layout: tn` for a column-major A, and pass the view `a.t()`",
+    ),
+    (
+        "layout",
+        &["transpose_b", "trans_b", "transb", "tb", "op_b"],
+        "write `layout: nt` for a column-major B, and pass the view `b.t()`",
+    ),
+    (
+        "layout",
+        &["trans", "transposed"],
+        "write `layout: nt` for a column-major B, or `layout: tn` for a column-major A",
+    ),
+    ("scaled", &["alpha", "beta"], "write `scaled`: a call then passes alpha and beta"),
+    (
+        "epilogue",
+        &["bias", "activation", "act", "residual", "relu", "gelu", "silu", "sigmoid", "tanh"],
+        "write an epilogue, such as `epilogue: |acc, bias[n]| relu(acc + bias)`",
+    ),
+    (
+        "over",
+        &["axis", "axes", "dim", "dims"],
+        "write `over: rows` to fold each row of a matrix, or `over: columns` to fold each column",
+    ),
+    ("type", &["dtype", "element"], "write `type`, as in `type: f16`"),
+    (
+        "layout",
+        &["struct"],
+        "only the macro declares a type, with `struct Name;` before the first key",
+    ),
+    ("over", &["struct"], "only `sgemm_kernel!` declares a type; leave `struct` out"),
+];
+
+/// Returns the remedy for a key that another library or Rust has.
+fn foreign<S: Table>(name: &str) -> Option<&'static str> {
+    let is_meant = |(key, names, _): &&(&str, &[&str], &'static str)| {
+        names.contains(&name) && S::key(key).is_some()
+    };
+    FOREIGN.iter().find(is_meant).map(|(.., remedy)| *remedy)
+}
+
 /// Returns the name of the other macro that has this key, if there is one.
 fn other_macro<S: Table>(name: &str) -> Option<&'static str> {
     let others = FAMILIES.iter().filter(|family| family.macro_name != S::MACRO);
     let mut having = others.filter(|family| (family.table)().iter().any(|key| key.name == name));
     having.next().map(|family| family.macro_name)
+}
+
+/// Returns the key that is a word of a name, such as `block` of `block_size`.
+fn part_of(name: &str, keys: &[&'static str]) -> Option<&'static str> {
+    name.split('_').find_map(|part| keys.iter().copied().find(|key| *key == part))
 }
 
 /// Returns the key and its word, if the word was written without the key, like a flag.

@@ -17,7 +17,7 @@ use syn::parse::{ParseStream, Parser};
 
 /// Expands `reduce_kernel!` to an expression.
 pub(crate) fn reduce(input: TokenStream) -> TokenStream {
-    let (runtime, spec) = match split.parse2(input) {
+    let (runtime, spec) = match undeclared("reduce_kernel", "ReduceKernel", input) {
         Ok(parts) => parts,
         Err(error) => return error.into_compile_error(),
     };
@@ -29,7 +29,7 @@ pub(crate) fn reduce(input: TokenStream) -> TokenStream {
 
 /// Expands `reduce_table!` to an expression.
 pub(crate) fn reduce_table(input: TokenStream) -> TokenStream {
-    let (runtime, rows) = match split.parse2(input) {
+    let (runtime, rows) = match undeclared("reduce_table", "ReduceTable", input) {
         Ok(parts) => parts,
         Err(error) => return error.into_compile_error(),
     };
@@ -41,7 +41,7 @@ pub(crate) fn reduce_table(input: TokenStream) -> TokenStream {
 
 /// Expands `sgemm_table!` to an expression.
 pub(crate) fn sgemm_table(input: TokenStream) -> TokenStream {
-    let (runtime, rows) = match split.parse2(input) {
+    let (runtime, rows) = match undeclared("sgemm_table", "SgemmTable", input) {
         Ok(parts) => parts,
         Err(error) => return error.into_compile_error(),
     };
@@ -123,6 +123,29 @@ pub(crate) fn sgemm(input: TokenStream) -> TokenStream {
 fn split(input: ParseStream<'_>) -> syn::Result<(TokenStream, TokenStream)> {
     let runtime: Group = input.parse()?;
     Ok((runtime.stream(), input.parse()?))
+}
+
+/// Splits the input of a macro that declares no type.
+///
+/// # Errors
+/// Returns an error at `struct` if the user's tokens declare a type. The expansion has no other
+/// tokens then, because the call may be an item.
+fn undeclared(
+    name: &str,
+    value: &str,
+    input: TokenStream,
+) -> syn::Result<(TokenStream, TokenStream)> {
+    let (runtime, tokens) = split.parse2(input)?;
+    match item::declares(&tokens) {
+        None => Ok((runtime, tokens)),
+        Some(word) => {
+            let message = format!(
+                "`{name}!` declares no type, only `sgemm_kernel!` does; write `const NAME: {value} \
+                 = {name}!(…);`"
+            );
+            Err(syn::Error::new(word, message))
+        }
+    }
 }
 
 /// Reports a bug of the generator at the call.

@@ -56,6 +56,20 @@ pub(crate) fn head(call: TokenStream) -> syn::Result<(Option<Head>, TokenStream)
     Ok((Some(Head { attributes, common, visibility, name }), rest.collect()))
 }
 
+/// Returns the place of `struct` if the user's tokens declare a type, after attributes and a
+/// visibility.
+pub(crate) fn declares(call: &TokenStream) -> Option<Span> {
+    let mut rest = call.clone().into_iter().peekable();
+    while rest.next_if(|token| is_sign(token, '#')).is_some() {
+        rest.next_if(|token| is_group(token, Delimiter::Bracket));
+    }
+    if rest.next_if(|token| is_word(token, "pub")).is_some() {
+        rest.next_if(|token| is_group(token, Delimiter::Parenthesis));
+    }
+    let word = rest.next_if(|token| is_word(token, "struct"))?;
+    matches!(rest.next(), Some(TokenTree::Ident(_))).then(|| word.span())
+}
+
 /// Returns the attribute to repeat on the other generated items, if this attribute of the struct
 /// also applies to them.
 fn of_every_item(attribute: TokenStream) -> Option<TokenStream> {

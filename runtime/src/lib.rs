@@ -184,22 +184,6 @@ pub mod __private {
     pub use gemm_macros::{reduce_kernel, reduce_table, sgemm_kernel, sgemm_table};
 }
 
-/// Builds a [`ReduceKernel`] from a spec, which is checked at compile time.
-///
-/// ```
-/// use gemm_runtime::{Device, ReduceKernel, reduce_kernel};
-///
-/// const MAX: ReduceKernel = reduce_kernel!(op: max, block: 128, shuffle);
-/// let device = Device::simulator();
-/// assert_eq!(MAX.run(&device, &[1.0, 7.0, 3.0])?, 7.0);
-///
-/// // The type names inputs and results: two arrays of `f32`, folded row by row, into one of `f32`.
-/// const DISTANCES: ReduceKernel<(f32, f32), f32> =
-///     reduce_kernel!(over: rows, map: |x, y| (x - y) * (x - y), finish: |s| sqrt(s));
-/// let (x, y) = ([0.0, 0.0, 1.0, 1.0], [3.0, 4.0, 1.0, 2.0]);
-/// assert_eq!(DISTANCES.run_over(&device, (&x, &y), (2, 2, 1))?, [5.0, 1.0]);
-/// # Ok::<(), gemm_runtime::Error>(())
-/// ```
 #[doc = include_str!("../docs/reduce_kernel.md")]
 #[macro_export]
 macro_rules! reduce_kernel {
@@ -233,52 +217,6 @@ macro_rules! reduce_table {
     ($($rows:tt)*) => { $crate::__private::reduce_table! { [$crate] $($rows)* } };
 }
 
-/// Builds an [`SgemmKernel`] from a spec, which is checked at compile time.
-///
-/// ```no_run
-/// use gemm_runtime::{Device, SgemmKernel, sgemm_kernel};
-///
-/// const GEMM: SgemmKernel = sgemm_kernel!(block: 16x16);
-/// let c = GEMM.run(&Device::auto()?, &[1.0, 2.0], &[3.0, 4.0], (1, 1, 2))?;
-/// assert_eq!(c, [11.0]);
-/// # Ok::<(), gemm_runtime::Error>(())
-/// ```
-///
-/// # Operands
-///
-/// The key `scaled` adds the operands `alpha` and `beta`, and an `epilogue` adds the operands that
-/// it names. The macro then builds an [`Sgemm`] whose type lists the kinds of all operands, such as
-/// `Sgemm<(f32, f32, N)>`. A call passes the operands in this order.
-///
-/// If the spec follows `struct Name;`, the macro instead declares a type with the kernel
-/// `Name::KERNEL` and a function `Name::launch`. A second type, `NameOperands`, has the operands as
-/// fields. All items have the struct's visibility, its `cfg` and its lint levels. Other attributes
-/// apply only to the struct.
-///
-/// ```
-/// use gemm_runtime::{Device, MatrixMut, MatrixRef, sgemm_kernel};
-///
-/// sgemm_kernel! {
-///     /// A layer of a network.
-///     pub struct Layer;
-///     tile: 16x16x8, thread: 4x4, epilogue: |acc, bias[n]| relu(acc + bias)
-/// }
-///
-/// let device = Device::simulator();
-/// let (a, b) = (device.upload(&[1.0, 2.0])?, device.upload(&[1.0; 6])?);
-/// let (bias, mut c) = (device.upload(&[0.0, 10.0, -10.0])?, device.alloc(3)?);
-/// let (a, b) = (MatrixRef::new(&a, 1, 2)?, MatrixRef::new(&b, 2, 3)?);
-/// let mut to = MatrixMut::new(&mut c, 1, 3)?;
-/// Layer::launch(&device, &a, &b, &mut to, LayerOperands { bias: &bias })?;
-/// assert_eq!(device.download(&c)?, [3.0, 13.0, 0.0]);
-/// // The same launch, with the operands as a tuple.
-/// let mut row = MatrixMut::new(&mut c, 1, 3)?;
-/// Layer::KERNEL.call(&device).operands((&bias,)).launch(&a, &b, &mut row)?;
-/// # Ok::<(), gemm_runtime::Error>(())
-/// ```
-///
-/// For a spec without operands, the macro declares no operand type, and `launch` takes no operands.
-///
 #[doc = include_str!("../docs/sgemm_kernel.md")]
 #[macro_export]
 macro_rules! sgemm_kernel {

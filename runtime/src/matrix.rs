@@ -15,13 +15,20 @@ const ROW_ALIGNMENT: usize = 16;
 /// 16 bytes. A `pitched` kernel can then use 16-byte accesses for any number of columns. Kernels
 /// never write the padding, and the padding never affects a result.
 ///
+/// A kernel without the key `pitched` accepts only packed matrices. An `f32` matrix of these
+/// methods is packed if its number of columns is a multiple of 4: such a kernel works at 64 columns
+/// and fails at 65. Use `pitched` kernels, [`sgemm`](crate::sgemm) or a table. For a packed matrix
+/// of any width, use [`Device::upload`] or [`Device::alloc`] with a
+/// [`MatrixRef`](crate::MatrixRef) or [`MatrixMut`](crate::MatrixMut).
+///
 /// ```
 /// use gemm_runtime::Device;
 ///
 /// let device = Device::simulator();
 /// let matrix = device.upload_matrix(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 2, 3)?;
 /// assert_eq!((matrix.rows(), matrix.cols(), matrix.pitch()), (2, 3, 4));
-/// assert_eq!(device.download(&matrix.view().t())?, [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
+/// assert_eq!(device.download(&matrix.t())?, [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
+/// assert_eq!(device.download(&matrix.part(0..2, 1..3)?)?, [2.0, 3.0, 5.0, 6.0]);
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 #[derive(Debug)]
@@ -75,6 +82,8 @@ impl<T: Element> Matrix<T> {
 impl Device {
     /// Copies a packed row-major matrix to the device and pads its rows to 16 bytes with zeros.
     ///
+    /// Unless `cols` is a multiple of 4, only a `pitched` kernel accepts the [`Matrix`].
+    ///
     /// # Errors
     /// * [`Error::WrongExtent`] if `elements` does not have `rows * cols` elements.
     /// * [`Error::TooLarge`] if the padded matrix has more elements than `usize` can count.
@@ -116,6 +125,8 @@ impl Device {
     }
 
     /// Allocates a matrix of zeros of type `f32` whose rows are padded to 16 bytes.
+    ///
+    /// Unless `cols` is a multiple of 4, only a `pitched` kernel accepts the [`Matrix`].
     ///
     /// # Errors
     /// * [`Error::TooLarge`] if the padded matrix has more elements than `usize` can count.

@@ -303,6 +303,19 @@ impl<T: Element> Matrix<T> {
         MatrixRef { elements: Shared::Buffer(self.buffer().whole()), shape: self.shape() }
     }
 
+    /// Returns a read-only view of the transpose.
+    pub fn t(&self) -> MatrixRef<'_, T> {
+        self.view().t()
+    }
+
+    /// Returns a read-only view of a part: these rows and columns.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`](crate::Error::OutOfRange) if a range is not within the matrix.
+    pub fn part(&self, rows: Range<usize>, cols: Range<usize>) -> Result<MatrixRef<'_, T>> {
+        self.view().part(rows, cols)
+    }
+
     /// Returns a view of the whole matrix for writing.
     pub fn view_mut(&mut self) -> MatrixMut<'_, T> {
         MatrixMut { elements: Exclusive::Buffer(self.buffer().whole()), shape: self.shape() }

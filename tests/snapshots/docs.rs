@@ -1,6 +1,6 @@
 //! Documentation pages of the macros, and links and commands on all Markdown pages. The pages of
-//! the macros are generated from the tables of the specs, the ladders, and the module documentation
-//! of plans and expressions. `cargo bless` updates them.
+//! the macros are generated from their heads in `runtime/docs/heads`, the tables of the specs, the
+//! ladders, and the module documentation of plans and expressions. `cargo bless` updates them.
 
 use gemm_dsl::expr::{Bound, ExprScope, Function};
 use gemm_dsl::spec::{
@@ -27,8 +27,9 @@ fn page(family: &FamilyInfo) -> Result<(), Failed> {
         true => ("reduce", lines(&stages::reduce())),
         false => ("sgemm", lines(&stages::sgemm())),
     };
+    let head = read(&top().join(format!("runtime/docs/heads/{}.md", family.macro_name)))?;
     let mut text = format!(
-        "# Keys\n\n`key: value` pairs and flags in any order, separated by commas.\n{}",
+        "{head}\n# Keys\n\n`key: value` pairs and flags in any order, separated by commas.\n{}",
         self::keys(family)?
     );
     let closures = keys.iter().filter_map(|key| match key.kind {
@@ -292,10 +293,13 @@ fn operands(env: &ExprScope) -> Result<String, Failed> {
         paragraph(&text)
     );
     if let Some((name, index)) = env.output {
-        text += &format!(
-            "`{name}[{}]` is not an operand but the element of C before the launch.\n\n",
+        let about = format!(
+            "`{name}[{0}]` is not an operand but the element of C before the launch. It must be a \
+             parameter, too, as in `|_acc, {name}[{0}], scale[m]| {name} * scale`. A call passes \
+             nothing for it.",
             index.join(", ")
         );
+        text += &format!("{}\n", paragraph(&about));
     }
     Ok(text)
 }

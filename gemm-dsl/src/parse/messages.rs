@@ -58,6 +58,8 @@ pub(crate) enum Meant {
     Word(&'static str, &'static str),
     /// A key of another macro.
     Macro(&'static str),
+    /// A name from another library or from Rust, with the remedy.
+    Foreign(&'static str),
     /// No such key was found; the message lists all keys.
     Unclear,
     /// No such key was found, and an earlier message lists all keys.
@@ -72,6 +74,7 @@ pub(crate) fn unknown_key(key: &str, meant: &Meant, this_macro: &str, keys: &[&s
         Meant::Macro(other) => {
             format!(": it belongs to `{other}!`, not to `{this_macro}!`; leave it out")
         }
+        Meant::Foreign(remedy) => format!("; {remedy}"),
         Meant::Unclear => format!("; the keys of `{this_macro}!` are {}", quoted(keys)),
         Meant::UnclearAgain => String::new(),
     };

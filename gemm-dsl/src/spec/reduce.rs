@@ -26,8 +26,9 @@ words! {
         /// IEEE 754-2019 minimum, identity +∞: NaN wins, and −0 is below +0.
         Min = "min",
         /// Index of the greatest element, or of the first NaN if there is one. Of equal elements
-        /// the first is taken, and zeros of both signs are equal. Without elements, the result is
-        /// the greatest index of its type.
+        /// the first is taken, and zeros of both signs are equal. A row, column or segment without
+        /// elements gives the greatest index of its type. For a whole array without elements, the
+        /// launch returns an error.
         Argmax = "argmax",
         /// Index of the smallest element, with the rules of `argmax`.
         Argmin = "argmin",

@@ -57,7 +57,8 @@ spec! {
         /// Accesses memory in vectors of 16 bytes, such as a `float4`, wherever the layout allows.
         float4(bool): bool = false, "float4";
         /// Stores the K-major operand (A under `nn` and `nt`, B under `nt` and `tt`) transposed in
-        /// shared memory. The other operand already has the layout that threads read.
+        /// shared memory. The other operand already has the layout that threads read. It transposes
+        /// neither A nor B: the key `layout` does.
         transpose(bool): bool = false, "transpose", on TILE;
         /// Padding at the end of each shared-memory row of A, in elements. It avoids bank conflicts
         /// and costs shared memory.

@@ -101,8 +101,9 @@ impl<T, R> ReduceKernel<T, R> {
     /// # Errors
     /// * [`Error::WrongOver`] for an `over: segments` kernel.
     /// * [`Error::WrongDevice`] if an array belongs to another device.
-    /// * [`Error::WrongExtent`] if a result array is too short, or if an `argmax` or `argmin` has
-    ///   no elements and so no index.
+    /// * [`Error::WrongExtent`] if a result array is too short, or if an `argmax` or `argmin` with
+    ///   `over: all` has no elements and so no index. A row or column without elements gives the
+    ///   greatest index of its type instead.
     /// * [`Error::Extents`] if two inputs disagree in an extent.
     /// * [`Error::WrongOperand`] for a vector in place of a matrix, or for a batch with
     ///   `over: columns`.

@@ -27,6 +27,17 @@ use std::sync::Arc;
 impl<E> Sgemm<E> {
     /// Builds the kernel of a spec. It equals the kernel that the macro builds from the same spec.
     ///
+    /// A text must be parsed: `new("…".parse()?)`. Parsing returns all faults of the text.
+    ///
+    /// ```
+    /// use gemm_runtime::{N, Sgemm};
+    ///
+    /// let spec = "tile: 16x16x8, thread: 4x4, epilogue: |acc, bias[n]| relu(acc + bias)";
+    /// let layer = Sgemm::<(N,)>::new(spec.parse()?)?;
+    /// assert!(layer.source().contains("bias"));
+    /// # Ok::<(), gemm_runtime::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// * [`Error::Spec`] with all faults of the spec.
     /// * [`Error::KernelType`] if `E` does not list the spec's operands. The error names the right
@@ -234,7 +245,8 @@ impl<E, O> Call<'_, SgemmSpec, E, O> {
     /// work of the device is ordered after it.
     ///
     /// # Errors
-    /// * [`Error::Extents`] if the extents of two views disagree.
+    /// * [`Error::WrongExtent`] if only the transpose of A or B has the right shape.
+    /// * [`Error::Extents`] if the extents of two views disagree in another way.
     /// * The errors of [`Sgemm::launch`], also for operands.
     /// * For a table, the errors of [`SgemmTable::choice`].
     /// * For operands by name, [`Error::MissingOperand`], [`Error::UnknownOperand`],

@@ -188,7 +188,11 @@ fn operands_of_a_product_are_checked() {
     let matrix = device.alloc_matrix(3, 2).expect("room");
     let error =
         GEMM.launch(&device, &matrix, &b, &mut buffer(4), (2, 2, 3)).expect_err("transposed");
-    assert_eq!(error.to_string(), "`a` has 6 elements, but its shape 3 x 2 is not m x k = 2 x 3");
+    assert_eq!(
+        error.to_string(),
+        "`a` has 6 elements, but its shape 3 x 2 is not m x k = 2 x 3: pass `a.t()`. The key \
+         `layout` does not transpose a view"
+    );
     let matrix = device.alloc_matrix(2, 3).expect("room");
     let error = GEMM.launch(&device, &matrix, &b, &mut buffer(4), (2, 2, 3)).expect_err("padding");
     assert!(error.to_string().contains("Add `pitched`"), "{error}");

@@ -93,6 +93,25 @@ fn a_call_takes_its_extents_from_the_views() {
     let mut to = other.part(0..2, 0..4).expect("inside");
     let error = kernel.call(&device).launch(&narrow, &b, &mut to).expect_err("k differs");
     assert_eq!(error.to_string(), "k is 2 in `a` but 3 in `b`: the shapes do not match");
+    // A view whose transpose fits is named, before the extent that differs.
+    let launch = |a: &MatrixRef<'_>, b: &MatrixRef<'_>, to: &mut MatrixMut<'_>| {
+        kernel.call(&device).launch(a, b, to).expect_err("a transpose").to_string()
+    };
+    let mut to = other.part(0..2, 0..4).expect("inside");
+    let of_b = "`b` has 12 elements, but its shape 4 x 3 is not k x n = 3 x 4: pass `b.t()`. The \
+                key `layout` does not transpose a view";
+    assert_eq!(launch(&a, &b.t(), &mut to), of_b);
+    let of_a = "`a` has 6 elements, but its shape 3 x 2 is not m x k = 2 x 3: pass `a.t()`. The \
+                key `layout` does not transpose a view";
+    assert_eq!(launch(&a.t(), &b, &mut to), of_a);
+    assert_eq!(launch(&a.t(), &b.t(), &mut to), of_a);
+    let sizes = kernel.launch(&device, &a, &b.t(), &mut to, (2, 4, 3)).expect_err("a transpose");
+    assert_eq!(sizes.to_string(), of_b);
+    let called = gemm_runtime::sgemm(&a, &b.t(), &mut to).run(&device).expect_err("a transpose");
+    assert_eq!(called.to_string(), of_b);
+    let mut turned = other.part(0..3, 0..2).expect("inside");
+    let sizes = kernel.launch(&device, &a, &b, &mut turned, (2, 3, 3)).expect_err("other shapes");
+    assert!(!sizes.to_string().contains("t()"), "{sizes}");
     // The kernel does not accept a transpose, except the transpose of a single row, which is a
     // column.
     let square = a.part(0..2, 0..2).expect("inside");

@@ -25,5 +25,6 @@ const _: ReduceKernel = reduce_kernel!(fold: |a, b| a + b, identity: x);
 const _: ReduceKernel = reduce_kernel!(fold: |a, b| a + b, identity: true);
 const _: ReduceKernel = reduce_kernel!(op: max, fold: |a, b| a + b, identity: 0.0);
 const _: ReduceKernel = reduce_kernel!(identity: 0.0);
+const _: ReduceKernel<(f32, f32), f32> = reduce_kernel!(over: rows, map: |x, top[m]| exp(x - top));
 
 fn main() {}

@@ -25,5 +25,8 @@ const _: SgemmKernel = sgemm_kernel!(epilogue: |acc: f32| acc);
 const _: SgemmKernel = sgemm_kernel!(epilogue: |mut acc| acc);
 const _: SgemmKernel = sgemm_kernel!(epilogue: |(acc)| acc, block: 8x8);
 const _: SgemmKernel = sgemm_kernel!(epilogue: |acc| f32::max(acc, 0.0));
+const _: SgemmKernel = sgemm_kernel!(epilogue: |acc| if col > row { -inf } else { acc });
+const _: SgemmKernel = sgemm_kernel!(epilogue: |acc| max(acc, -1e999));
+const _: SgemmKernel = sgemm_kernel!(epilogue: |acc| acc + c);
 
 fn main() {}

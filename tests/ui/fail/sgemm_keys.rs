@@ -25,5 +25,9 @@ const _: SgemmKernel = sgemm_kernel!(tile: 32x32x32, fragment: strided);
 const _: SgemmKernel = sgemm_kernel!(tile: 32x32x32, thread: 1x4, order: column);
 const _: SgemmKernel = sgemm_kernel!(tile: 32x32x32, spread: 4);
 const _: SgemmKernel = sgemm_kernel!(tile: 32x32x6, transpose, stages: 2, float4, pad_b: 1);
+const _: SgemmKernel = sgemm_kernel!(tile: 8x8x8, transpose_b);
+const _: SgemmKernel = sgemm_kernel!(tile: 8x8x8, batched);
+const _: SgemmKernel = sgemm_kernel!(tile: 8x8x8, alpha: 0.5);
+const _: SgemmKernel = sgemm_kernel!(tile: 8x8x8, bias);
 
 fn main() {}

@@ -88,6 +88,7 @@ pub(crate) fn path(scope: &ExprScope, at: NodeSpan, last: &str) -> SpecError {
             "NEG_INFINITY" => {
                 "paths with `::` are not supported; write minus infinity as `-1.0 / 0.0`".into()
             }
+            "NAN" => "paths with `::` are not supported; write NaN as `0.0 / 0.0`".into(),
             _ => "paths with `::` are not supported; write a number, or a name without `::`".into(),
         },
     };

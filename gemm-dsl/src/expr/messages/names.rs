@@ -1,6 +1,7 @@
 //! Messages about names and function calls.
 
 use crate::error::{SpecError, clip, quoted};
+use crate::expr::scope::RESERVED;
 use crate::expr::tree::NodeSpan;
 use crate::expr::{ExprScope, Function, WAVES};
 use crate::syntax::closest;
@@ -47,6 +48,10 @@ pub(crate) fn many_values(scope: &ExprScope, at: NodeSpan, given: usize) -> Spec
 pub(crate) fn indexed_value(scope: &ExprScope, at: NodeSpan, name: &str) -> SpecError {
     let ExprScope { key, meaning, .. } = scope;
     let message = match scope.operands {
+        [] if scope.values.1 > 2 => format!(
+            "`{key}` names values, not arrays; write `{name}` alone, for an input of the same \
+             shape as the others"
+        ),
         [] => format!("`{key}` names values, not arrays; write `{name}` alone"),
         _ => format!(
             "`{name}` is {meaning}, not an array; write `{name}` alone, or name {meaning} before \
@@ -126,15 +131,51 @@ pub(crate) fn unknown_name(
             (_, Some(_)) => format!("; write a comparison, such as `{}`", scope.example),
             (_, None) => "; write a comparison, such as `a > b`".into(),
         }
+    } else if let Some(value) = not_finite(name).filter(|_| scope.conditions.is_none()) {
+        format!("; write `{value}`")
+    } else if let Some((_, index)) = scope.output.filter(|(output, _)| *output == name) {
+        let index = index.join(", ");
+        format!("; to read the output before the launch, add the parameter `{name}[{index}]`")
     } else if let Some(close) = closest(name, names) {
         format!("; did you mean `{close}`?")
     } else if names.is_empty() {
         "; only numbers and functions are allowed".into()
     } else {
         let known = if names.len() == 1 { "the only known name is" } else { "the known names are" };
-        format!("; {known} {}", quoted(names))
+        format!("; {known} {}{}", quoted(names), of_rust(scope, name, names))
     };
     SpecError::at_tokens(scope.key, at, format!("`{}` is not a known name{hint}", clip(name)))
+}
+
+/// Returns the expression for a value without a literal, if the name stands for such a value.
+fn not_finite(name: &str) -> Option<&'static str> {
+    match name.to_lowercase().as_str() {
+        "inf" | "infinity" => Some("1.0 / 0.0"),
+        "ninf" | "neg_inf" | "neg_infinity" => Some("-1.0 / 0.0"),
+        "nan" => Some("0.0 / 0.0"),
+        _ => None,
+    }
+}
+
+/// Hint for an unknown name that may be a variable or a constant of Rust.
+fn of_rust(scope: &ExprScope, name: &str, names: &[&str]) -> String {
+    let is_constant = name.len() > 1 && !name.contains(|c: char| c.is_lowercase());
+    match (scope.operands, names.first()) {
+        ([_, ..], Some(first)) if !is_reserved(name) => {
+            format!(
+                "; to pass a value, make it a parameter: `|{first}, {0}|`, or `|{first}, {0}[n]|` \
+                 for a vector",
+                clip(name)
+            )
+        }
+        ([], _) if is_constant => "; write the value of a Rust constant as a number".to_owned(),
+        _ => String::new(),
+    }
+}
+
+/// Returns true for names that no operand may have: those of the matrices and of integers.
+fn is_reserved(name: &str) -> bool {
+    matches!(name, "a" | "b") || RESERVED.contains(&name)
 }
 
 pub(super) fn call_of(function: Function) -> String {

@@ -200,6 +200,25 @@ fn syntax_faults_are_reported() {
     fault("|acc| f32::MAX", "::", "write a number, or a name without `::`");
     fault("|acc| f32::NEG_INFINITY", "::", "write minus infinity as `-1.0 / 0.0`");
     fault("|acc| f32::INFINITY", "::", "write infinity as `1.0 / 0.0`");
+    fault("|acc| f32::NAN", "::", "write NaN as `0.0 / 0.0`");
+    fault("|acc| max(acc, -inf)", "inf", "`inf` is not a known name; write `1.0 / 0.0`");
+    fault("|acc| max(acc, NEG_INFINITY)", "NEG_INFINITY", "write `-1.0 / 0.0`");
+    fault("|acc| acc + NaN", "NaN", "write `0.0 / 0.0`");
+    assert_eq!(faults(&EPILOGUE, "|acc| if acc > 0.0 { -1.0 / 0.0 } else { 0.0 / 0.0 }"), []);
+    fault("|acc| acc + c", "c", "add the parameter `c[m, n]`");
+    fault(
+        "|acc| acc * factor",
+        "factor",
+        "`row`, `col`; to pass a value, make it a parameter: `|acc, factor|`, or `|acc, \
+         factor[n]|` for a vector",
+    );
+    // No operand can have the name of a matrix or of an integer.
+    for name in ["a", "b", "len"] {
+        let [(_, message)] = &faults(&EPILOGUE, &format!("|acc| acc + {name}"))[..] else {
+            panic!("`{name}` is known")
+        };
+        assert!(message.ends_with("`row`, `col`"), "{message}");
+    }
     fault("|mut acc| acc", "mut", "a parameter does not change; leave `mut` out");
     assert_eq!(faults(&EPILOGUE, "|mut| mut"), []);
     fault(
@@ -227,7 +246,12 @@ fn faulty_numbers_are_reported() {
     fault("|acc| acc * 2f64", "2f64", "write `2.0`");
     fault("|acc| acc * f32(0x10)", "0x10", "is not a decimal number");
     fault("|acc| acc * f32(3u8)", "3u8", "is not a decimal number");
-    fault("|acc| acc * 1e39", "1e39", "is too large; an f32 is at most 3.4028235e38");
+    fault(
+        "|acc| acc * 1e39",
+        "1e39",
+        "is too large; an f32 is at most 3.4028235e38, and infinity is `1.0 / 0.0`",
+    );
+    fault("|acc| acc * -1e999", "1e999", "and infinity is `1.0 / 0.0`");
     fault("|acc| acc * 1e-60", "1e-60", "is too small for an f32");
     fault("|acc| acc + f32(9223372036854775808)", "9223372036854775808", "an integer is at most");
     fault("|acc| acc * \"2\"", "\"2\"", "expected a number, found \"2\"");

@@ -100,7 +100,15 @@ fn an_environment_says_which_values_it_has() {
         "||",
         "has no parameters; name one for each input array, as in `|x| x * x`",
     );
-    only(&MAP, "|x, y[n]| x * y", "y[n]", "`map` names values, not arrays; write `y` alone");
+    only(
+        &MAP,
+        "|x, y[n]| x * y",
+        "y[n]",
+        "`map` names values, not arrays; write `y` alone, for an input of the same shape as the \
+         others",
+    );
+    only(&FOLD, "|a, b[n]| a + b", "b[n]", "`fold` names values, not arrays; write `b` alone");
+    only(&MAP, "|x| x * SCALE", "SCALE", "`len`; write the value of a Rust constant as a number");
     only(&MAP, "|x: f64| x", ":", "has the type of its argument; leave `: …` out");
     only(&MAP, "|x, len| x / len", "len", "`len` is reserved");
     only(&MAP, "|x| x + row", "row", "the known names are `x`, `i`, `len`");

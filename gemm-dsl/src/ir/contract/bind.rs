@@ -25,6 +25,12 @@ impl Contract {
     /// Returns the first rule or requirement that does not hold.
     pub fn bind(&self, given: &Arguments<'_>) -> Result<Call, ContractError> {
         let find = |operand| given.arrays.iter().find(|(o, _)| *o == operand).map(|(_, a)| a);
+        // The form is checked first, because a list has no strides, and a batch has others.
+        for array in self.arrays() {
+            if let Some(bound) = find(array.operand) {
+                self.form(array, bound)?;
+            }
+        }
         let mut scalars = ScalarBits::new();
         for param in &self.params {
             scalars.push(match param {
@@ -40,7 +46,8 @@ impl Contract {
                         Source::Argument(n) => given.arguments.get(n).copied(),
                     };
                     value.ok_or_else(|| {
-                        self.unmet(self.subject(*source, &|_, _| None), Need::Given, 0)
+                        let bound = |array: &ArrayParameter, _| find(array.operand).copied();
+                        self.unmet(self.subject(*source, &bound), Need::Given, 0)
                     })?
                 }
             });
@@ -57,6 +64,9 @@ impl Contract {
         arrays: &[BoundArray<'_>],
         scalars: &[u64],
     ) -> Result<Call, ContractError> {
+        for (array, bound) in self.arrays().zip(arrays) {
+            self.form(array, bound)?;
+        }
         let mut given = scalars.iter();
         let mut bits = ScalarBits::new();
         for param in &self.params {
@@ -90,13 +100,6 @@ impl Contract {
         }
         // Rules and requirements contain extents and strides only, whose bits are their values.
         let values = &scalars[..];
-        // Lists are checked first, because the number of matrices may be derived from an argument
-        // that should be a list but is not.
-        for (position, array) in self.arrays().enumerate() {
-            if let Some(bound) = find(array, position) {
-                self.listed(array, &bound)?;
-            }
-        }
         for (position, array) in self.arrays().enumerate() {
             let bound = find(array, position).ok_or_else(|| {
                 self.unmet(self.array(array.operand, &array.name), Need::Given, 0)
@@ -197,15 +200,22 @@ impl Contract {
         Ok(MappedArray { position, extents, strides })
     }
 
-    /// Checks that lists are bound to list parameters, and only to them.
-    fn listed(&self, array: &ArrayParameter, bound: &BoundArray<'_>) -> Result<(), ContractError> {
+    /// Checks that lists are bound to list parameters, and only to them, and that the number of
+    /// dimensions is right.
+    fn form(&self, array: &ArrayParameter, bound: &BoundArray<'_>) -> Result<(), ContractError> {
         let subject = || self.array(array.operand, bound.name);
         match (&array.count, bound.place) {
-            (None, ArrayPlace::One(_)) | (Some(_), ArrayPlace::List(_)) => Ok(()),
+            (None, ArrayPlace::One(_)) | (Some(_), ArrayPlace::List(_)) => {}
             (None, ArrayPlace::List(list)) => {
-                Err(self.unmet(subject(), Need::One, list.len() as i128))
+                return Err(self.unmet(subject(), Need::One, list.len() as i128));
             }
-            (Some(_), ArrayPlace::One(_)) => Err(self.unmet(subject(), Need::List, 1)),
+            (Some(_), ArrayPlace::One(_)) => return Err(self.unmet(subject(), Need::List, 1)),
+        }
+        match bound.axes {
+            Some(axes) if axes.len() != array.rank() => {
+                Err(self.unmet(subject(), Need::Rank(array.rank()), axes.len() as i128))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -235,10 +245,6 @@ impl Contract {
         values: &[u64],
     ) -> Result<(), ContractError> {
         let Some(axes) = bound.axes else { return Ok(()) };
-        if axes.len() != array.rank() {
-            let subject = self.array(array.operand, bound.name);
-            return Err(self.unmet(subject, Need::Rank(array.rank()), axes.len() as i128));
-        }
         // The layout of an empty array is irrelevant.
         if axes.iter().any(|axis| axis.extent == 0) {
             return Ok(());

@@ -149,6 +149,8 @@ impl std::error::Error for ContractError {}
 impl fmt::Display for ContractError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kernel, subject, need, value } = self;
+        // Only GEMM kernels have the keys `layout` and `batch`.
+        let is_gemm = kernel.starts_with("sgemm_");
         write!(f, "kernel `{kernel}` needs ")?;
         match (subject, need) {
             (_, Need::Given) => write!(f, "{subject}, which the launch does not give"),
@@ -192,14 +194,15 @@ impl fmt::Display for ContractError {
             (_, Need::Elements(needed)) => {
                 write!(f, "{needed} elements of {subject}, but it has {value}. Pass a longer array")
             }
+            (_, Need::Rank(2)) if is_gemm && *value == 3 => write!(
+                f,
+                "one matrix as {subject}, but it is a batch. Use a kernel with `batch: strided`, \
+                 or pass one matrix"
+            ),
             (_, Need::Rank(rank)) => {
                 write!(f, "{rank} dimensions of {subject}, but it has {value}. Pass another view")
             }
-            (_, Need::Exactly(stride)) => {
-                // Only GEMM kernels have a key `layout`.
-                let has_layouts = kernel.starts_with("sgemm_");
-                exactly(f, subject, *stride, *value, has_layouts)
-            }
+            (_, Need::Exactly(stride)) => exactly(f, subject, *stride, *value, is_gemm),
             (_, Need::Multiple { of }) => multiple(f, subject, *of, *value),
             (_, Need::Cut { of }) => cut(f, subject, *of, *value),
             (_, Need::Distinct(min)) => write!(
@@ -276,13 +279,13 @@ fn exactly(
     subject: &Subject,
     stride: u64,
     value: i128,
-    has_layouts: bool,
+    is_gemm: bool,
 ) -> fmt::Result {
     let Subject::Stride { operand, name, between, .. } = subject else {
         return write!(f, "{subject} to be {stride}, but it is {value}");
     };
     let turned = |f: &mut fmt::Formatter<'_>, line, layouts: Option<(&str, [&str; 2])>| {
-        let remedy = other_layout(line, layouts.filter(|_| has_layouts));
+        let remedy = other_layout(line, layouts, is_gemm);
         write!(
             f,
             "contiguous {line}s of `{name}`, but neighbours in a {line} are {value} elements \
@@ -316,8 +319,12 @@ fn exactly(
 
 /// Returns the remedy for a matrix whose rows (or columns) are not contiguous. Its columns (or
 /// rows) may be contiguous, and kernels with the named layouts read such a matrix.
-fn other_layout(line: &str, layouts: Option<(&str, [&str; 2])>) -> String {
+fn other_layout(line: &str, layouts: Option<(&str, [&str; 2])>, is_gemm: bool) -> String {
     match layouts {
+        _ if !is_gemm => format!(
+            "If it is a transpose, fold the matrix itself: `over: rows` of a matrix is \
+             `over: columns` of its transpose; otherwise copy the elements to a {line}-major matrix"
+        ),
         None => format!("Copy the elements to a {line}-major matrix"),
         Some((other, [one, two])) => format!(
             "If it is {other}-major, use a kernel with `layout: {one}` or `layout: {two}`; \

@@ -132,6 +132,74 @@ fn padded_lines_need_a_pitched_kernel() {
     }
 }
 
+/// Message of a kernel for a batch of 3 GEMMs of 4x8x12, in the kernel's layout. `lists` is true
+/// for each of A, B and C that is a list.
+fn told_of_form(line: &str, lists: [bool; 3]) -> Result<(), String> {
+    let spec: SgemmSpec = line.parse().expect("a sound line");
+    let program = spec.plan().and_then(|plan| plan.program()).expect("a sound spec");
+    let axis = |(extent, stride)| ArrayAxis { extent, stride };
+    let shapes = [
+        (A, "a", (4, 12), spec.layout.transposes_a()),
+        (B, "b", (12, 8), spec.layout.transposes_b()),
+        (C, "c", (4, 8), false),
+    ];
+    let regions = [Region { address: 0, len: 1 << 20 }; 3];
+    let axes = shapes.map(|(.., (rows, cols), by_column)| {
+        let of_matrix = match by_column {
+            true => [(rows, 1), (cols, rows)],
+            false => [(rows, cols), (cols, 1)],
+        };
+        [(3, 96), of_matrix[0], of_matrix[1]].map(axis)
+    });
+    let arrays: Vec<_> = shapes
+        .iter()
+        .zip(lists)
+        .zip(&axes)
+        .map(|(((of, name, ..), is_list), axes)| {
+            let (place, axes) = match is_list {
+                true => (ArrayPlace::List(&regions), &axes[1..]),
+                false => (ArrayPlace::One(regions[0]), &axes[..]),
+            };
+            (*of, BoundArray { name, elem: Elem::F32, place, axes: Some(axes) })
+        })
+        .collect();
+    let extents = [(Extent::M, 4), (Extent::N, 8), (Extent::K, 12), (Extent::BATCH, 3)];
+    let given = Arguments { extents: &extents, arguments: &[], arrays: &arrays };
+    let told = |unmet: ContractError| unmet.to_string();
+    program.preferred().contract().bind(&given).map(drop).map_err(told)
+}
+
+/// The form of an argument is reported before its strides, which belong to another form.
+#[test]
+fn batches_and_lists_need_their_kernels() {
+    for keys in ["", ", pitched", ", layout: nt", ", layout: nt, pitched", ", layout: tt, pitched"]
+    {
+        let line = |batch: &str| format!("{TILE}{keys}{batch}");
+        let needs = |batch: &str, lists, needed: String| {
+            let told = told_of_form(&line(batch), lists).expect_err("another form");
+            assert!(told.ends_with(&needed), "{keys}{batch}: {told}");
+        };
+        assert_eq!(told_of_form(&line(", batch: strided"), [false; 3]), Ok(()));
+        assert_eq!(told_of_form(&line(", batch: pointers"), [true; 3]), Ok(()));
+        let remedy = "Use a kernel with `batch: strided`, or pass one matrix";
+        let needed = format!(" needs one matrix as `a`, but it is a batch. {remedy}");
+        needs("", [false; 3], needed);
+        let one = |name: &str| {
+            format!(
+                " needs one view as `{name}`, but it is a list of 3. Pass a view, or use a kernel \
+                 with `batch: pointers`"
+            )
+        };
+        needs("", [true; 3], one("a"));
+        needs(", batch: strided", [true; 3], one("a"));
+        needs(", batch: strided", [true, true, false], one("a"));
+        needs(", batch: strided", [false, true, false], one("b"));
+        let remedy = "Make a list of views, or use a kernel with `batch: strided`";
+        let needed = format!(" needs a list of matrices as `b`, but it is one view. {remedy}");
+        needs(", batch: pointers", [true, false, true], needed);
+    }
+}
+
 /// A kernel without guards has no variant for such strides.
 #[test]
 fn distances_that_are_no_multiple_are_told_apart() {

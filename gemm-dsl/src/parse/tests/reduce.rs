@@ -366,7 +366,28 @@ pub(super) const SPECS: &[Faulty] = &[
         "r#block: 3",
         &[("r#block", "unknown key `r#block`; the keys of `reduce_kernel!` are {keys}")],
     ),
-    ("struct: 3", &[("struct", "unknown key `struct`; the keys of `reduce_kernel!` are {keys}")]),
+    (
+        "struct: 3",
+        &[(
+            "struct",
+            "unknown key `struct`; only `sgemm_kernel!` declares a type; leave `struct` out",
+        )],
+    ),
+    (
+        "axis: 1, dtype: f16",
+        &[
+            (
+                "axis",
+                "unknown key `axis`; write `over: rows` to fold each row of a matrix, or `over: \
+                 columns` to fold each column",
+            ),
+            ("dtype", "unknown key `dtype`; write `type`, as in `type: f16`"),
+        ],
+    ),
+    // A name with an ending is nearer to its stem than to another key.
+    ("grouped: 32", &[("grouped", "unknown key `grouped`; did you mean `group`?")]),
+    ("blocked: 3", &[("blocked", "unknown key `blocked`; did you mean `block`?")]),
+    ("block_size: 64", &[("block_size", "unknown key `block_size`; did you mean `block`?")]),
     (
         "block: 0x10",
         &[("0x10", "`block: 0x10` is hexadecimal; write one number in decimal, as in `16`")],

@@ -5,6 +5,49 @@ use super::Faulty;
 
 pub(super) const SPECS: &[Faulty] = &[
     (
+        "transpose_b, trans_a",
+        &[
+            (
+                "transpose_b",
+                "unknown key `transpose_b`; write `layout: nt` for a column-major B, and pass the \
+                 view `b.t()`",
+            ),
+            (
+                "trans_a",
+                "unknown key `trans_a`; write `layout: tn` for a column-major A, and pass the view \
+                 `a.t()`",
+            ),
+        ],
+    ),
+    (
+        "alpha: 0.5",
+        &[("alpha", "unknown key `alpha`; write `scaled`: a call then passes alpha and beta")],
+    ),
+    (
+        "bias, activation: gelu",
+        &[
+            (
+                "bias",
+                "unknown key `bias`; write an epilogue, such as `epilogue: |acc, bias[n]| \
+                 relu(acc + bias)`",
+            ),
+            (
+                "activation",
+                "unknown key `activation`; write an epilogue, such as `epilogue: |acc, bias[n]| \
+                 relu(acc + bias)`",
+            ),
+        ],
+    ),
+    ("batched", &[("batched", "unknown key `batched`; did you mean `batch`?")]),
+    (
+        "struct Layer; tile: 8x8x8",
+        &[(
+            "struct",
+            "unknown key `struct`; only the macro declares a type, with `struct Name;` before the \
+             first key",
+        )],
+    ),
+    (
         "tile: +128x128x8",
         &[("+128x128x8", "`tile` takes a size MxNxK such as `128x128x8`, not `+128x128x8`")],
     ),

@@ -115,6 +115,31 @@ fn wrong_extent(
     Error::WrongExtent { argument: argument.to_owned(), has, need }
 }
 
+/// Error for a matrix that does not have these rows and columns.
+pub(super) fn wrong_shape(
+    argument: &str,
+    (has_rows, has_cols): (usize, usize),
+    rows: NamedExtent,
+    cols: NamedExtent,
+) -> Error {
+    let [of_rows, of_cols] = [has_rows, has_cols].map(|extent| extent as u64);
+    // All other matrices are row-major, so a transpose of them would not fit either.
+    let is_transposed =
+        (of_cols, of_rows) == (rows.value, cols.value) && matches!(argument, "a" | "b");
+    let remedy = match is_transposed {
+        true => format!(": pass `{argument}.t()`. The key `layout` does not transpose a view"),
+        false => String::new(),
+    };
+    Error::WrongExtent {
+        argument: argument.to_owned(),
+        has: of_rows.saturating_mul(of_cols),
+        need: format!(
+            "its shape {has_rows} x {has_cols} is not {} x {} = {} x {}{remedy}",
+            rows.name, cols.name, rows.value, cols.value
+        ),
+    }
+}
+
 /// Checks that an operand contains the matrix in the layout that the program reads. With `fits`,
 /// also checks that the operand's shape is that of the matrix.
 pub(super) fn bind<'n, B: Backend>(
@@ -134,14 +159,7 @@ pub(super) fn bind<'n, B: Backend>(
         Some(shape)
             if fits && (shape.rows as u64, shape.cols as u64) != (rows.value, cols.value) =>
         {
-            return Err(Error::WrongExtent {
-                argument: argument.to_owned(),
-                has: (shape.rows as u64).saturating_mul(shape.cols as u64),
-                need: format!(
-                    "its shape {} x {} is not {} x {} = {} x {}",
-                    shape.rows, shape.cols, rows.name, cols.name, rows.value, cols.value
-                ),
-            });
+            return Err(wrong_shape(argument, (shape.rows, shape.cols), rows, cols));
         }
         Some(shape) => shape,
         None if has < needed => {

@@ -3,7 +3,7 @@
 use super::super::Callee;
 use super::super::operands::{self, OperandsFor};
 use super::super::table::ParsedTable;
-use super::bind::{NamedExtent, bind, bind_beside, shape_of};
+use super::bind::{NamedExtent, bind, bind_beside, shape_of, wrong_shape};
 use super::problem;
 use crate::device::{Device, dispatch};
 use crate::error::{Error, Result};
@@ -57,10 +57,36 @@ pub(crate) fn extents(
     if c.matrix.is_list() && c.matrix.count() == Some(0) {
         return Ok((0, 0, 0));
     }
+    check_transposes(a, b, (c.matrix.rows(), c.matrix.cols()))?;
     let m = same(Extent::M, (a.name, a.matrix.rows()), (c.name, c.matrix.rows()))?;
     let n = same(Extent::N, (b.name, b.matrix.cols()), (c.name, c.matrix.cols()))?;
     let k = same(Extent::K, (a.name, a.matrix.cols()), (b.name, b.matrix.rows()))?;
     Ok((m, n, k))
+}
+
+/// Returns an error if A or B must be transposed to fit C and the other one, whose shape is `c`.
+fn check_transposes(
+    a: NamedMatrix<&MatrixRef<'_>>,
+    b: NamedMatrix<&MatrixRef<'_>>,
+    (m, n): (usize, usize),
+) -> Result<()> {
+    let shape = |of: NamedMatrix<&MatrixRef<'_>>| (of.matrix.rows(), of.matrix.cols());
+    let (of_a, of_b) = (shape(a), shape(b));
+    let transpose = |(rows, cols): (usize, usize)| (cols, rows);
+    let fits = |a: (usize, usize), b: (usize, usize)| a.0 == m && a.1 == b.0 && b.1 == n;
+    let [m, n] = [("m", m), ("n", n)].map(|(name, value)| NamedExtent::new(name, value as u64));
+    let k = |value: usize| NamedExtent::new("k", value as u64);
+    if fits(of_a, of_b) {
+        Ok(())
+    } else if fits(of_a, transpose(of_b)) {
+        Err(wrong_shape(b.name, of_b, k(of_a.1), n))
+    } else if fits(transpose(of_a), of_b) {
+        Err(wrong_shape(a.name, of_a, m, k(of_b.0)))
+    } else if fits(transpose(of_a), transpose(of_b)) {
+        Err(wrong_shape(a.name, of_a, m, k(of_a.0)))
+    } else {
+        Ok(())
+    }
 }
 
 /// Extent of two matrices, after checking that it is the same.

@@ -156,7 +156,9 @@ fn inputs_must_have_the_shape_of_over() {
     let error = ROWS.launch(&device, &matrix.t(), &mut to).expect_err("columns");
     let Error::Unmet(unmet) = &error else { panic!("{error}") };
     assert_eq!((&unmet.need, unmet.value), (&Need::Exactly(1), 6));
-    let remedy = "apart. Copy the elements to a row-major matrix";
+    let remedy = "apart. If it is a transpose, fold the matrix itself: `over: rows` of a matrix is \
+                  `over: columns` of its transpose; otherwise copy the elements to a row-major \
+                  matrix";
     assert!(error.to_string().contains(remedy), "{error}");
     let part = matrix.part(0..4, 1..4).expect("inside");
     for kernel in [&ROWS, &COLUMNS, &MIDDLE] {
