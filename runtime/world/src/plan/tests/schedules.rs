@@ -1,7 +1,7 @@
 //! Every built schedule is correct, and its cost is as stated.
 
-use super::{by_patches, case};
 use super::run::is_right;
+use super::{by_patches, case};
 use crate::plan::Strategy;
 use crate::plan::*;
 use gemm_dsl::spec::GemmLayout as Lies;
