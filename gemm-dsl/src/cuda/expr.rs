@@ -317,7 +317,7 @@ fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
             (format!("{c} ? {a} : {b}"), Prec::Ternary)
         }
         Expr::Load(access) if access.is_vector() => {
-            let load = helper::load(access.buffer.elem);
+            let load = helper::vector::load(access.buffer.elem);
             (format!("{load}(&{})", element(k, access)), Prec::Primary)
         }
         Expr::Load(access) => (element(k, access), Prec::Primary),

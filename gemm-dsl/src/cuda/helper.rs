@@ -8,23 +8,14 @@ pub(super) mod cluster;
 pub(super) mod sync;
 #[cfg(test)]
 mod tests;
+pub(super) mod vector;
 
 use super::types::{element_type, vector_type};
 use super::{WIDTH, wrap};
-use crate::ir::{Access, Elem, Expr, Guard, Intrinsic, Kernel, Space, Stmt, Ty};
+use crate::ir::{Access, Elem, Expr, Guard, Intrinsic, Kernel, Stmt, Ty};
 use crate::target::Format;
 use crate::target::intrinsic::Spelling;
 use std::collections::BTreeSet;
-
-/// Name of the function that reads 16 bytes.
-pub(super) fn load(elem: Elem) -> &'static str {
-    if elem == Elem::F32 { "load4" } else { "load16" }
-}
-
-/// Name of the function that writes 16 bytes.
-pub(super) fn store(elem: Elem) -> &'static str {
-    if elem == Elem::F32 { "store4" } else { "store16" }
-}
 
 fn packed(first: Option<Ty>) -> Elem {
     match first {
@@ -206,7 +197,7 @@ pub(super) fn definitions(k: &Kernel) -> Vec<String> {
     let mut zeros = Vec::new();
     k.visit_exprs(&mut |e| match e {
         Expr::Load(access) if access.is_vector() => {
-            note((HelperFamily::Load, 0), load_definition(k, access.buffer.elem));
+            note((HelperFamily::Load, 0), vector::load_definition(k, access.buffer.elem));
         }
         Expr::Pack(parts) if parts.iter().all(is_zero) => {
             zeros.extend(parts.iter().map(std::ptr::from_ref));
@@ -231,7 +222,7 @@ pub(super) fn definitions(k: &Kernel) -> Vec<String> {
     });
     k.visit(&mut |stmt| match stmt {
         Stmt::Store { target, .. } if target.is_vector() => {
-            note((HelperFamily::Store, 0), store_definition(k, target.buffer.elem));
+            note((HelperFamily::Store, 0), vector::store_definition(k, target.buffer.elem));
         }
         Stmt::CopyAsync { target, guard, .. } => {
             let guarded = guard.as_ref().map(|g| g.or_zero);
@@ -261,61 +252,6 @@ pub(super) fn definitions(k: &Kernel) -> Vec<String> {
     asynchronous::definition(k, &mut note);
     cluster::definition(k, &mut note);
     found.into_iter().map(|(_, text)| text).collect()
-}
-
-/// Sentence on vector accesses to local arrays of the kernel; empty if it has none of this type.
-fn local_access(k: &Kernel, elem: Elem, name: &str, is_load: bool) -> String {
-    let is_local = |access: &Access| {
-        access.is_vector()
-            && access.buffer.elem == elem
-            && k[access.buffer].space == Space::Register
-    };
-    let mut found = false;
-    match is_load {
-        true => k.visit_exprs(&mut |e| {
-            found |= matches!(e, Expr::Load(access) if is_local(access));
-        }),
-        false => k.visit(&mut |stmt| {
-            found |= matches!(stmt, Stmt::Store { target, .. } if is_local(target));
-        }),
-    }
-    match found {
-        true => format!(
-            "// It accesses no memory if `{name}` is a local array that the compiler keeps in \
-             registers.\n"
-        ),
-        false => String::new(),
-    }
-}
-
-fn load_definition(k: &Kernel, elem: Elem) -> String {
-    let (name, ty, vector) = (load(elem), element_type(elem), vector_type(elem));
-    let what = if elem == Elem::F32 { "a float4" } else { "16 bytes" };
-    let local = local_access(k, elem, "from", true);
-    format!(
-        "\
-// Loads {what} from `from`, which must be 16-byte aligned.
-{local}__device__ __forceinline__ {vector} {name}(const {ty}* from)
-{{
-    return *reinterpret_cast<const {vector}*>(from);
-}}
-"
-    )
-}
-
-fn store_definition(k: &Kernel, elem: Elem) -> String {
-    let (name, ty, vector) = (store(elem), element_type(elem), vector_type(elem));
-    let what = if elem == Elem::F32 { "a float4" } else { "16 bytes" };
-    let local = local_access(k, elem, "to", false);
-    format!(
-        "\
-// Stores {what} to `to`, which must be 16-byte aligned.
-{local}__device__ __forceinline__ void {name}({ty}* to, {vector} value)
-{{
-    *reinterpret_cast<{vector}*>(to) = value;
-}}
-"
-    )
 }
 
 /// Prints the head of a `void` function, wrapped if it is too long.

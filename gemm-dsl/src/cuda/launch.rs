@@ -22,17 +22,16 @@ fn all(k: &VerifiedKernel) -> Option<Vec<String>> {
     if *z != one {
         return None;
     }
-    let blocks = match *y == one {
-        true => format!("{} blocks", count(k, x)?),
-        false => format!("grid of ({}, {}) blocks", count(k, x)?, count(k, y)?),
+    let (prefix, number) = match *y == one {
+        true => ("", count(k, x)?),
+        false => ("grid of ", format!("({}, {})", count(k, x)?, count(k, y)?)),
     };
+    let plural = if number == "1" { "" } else { "s" };
+    let blocks = format!("{prefix}{number} block{plural}");
     let (blocks, grid) = match blocks.len() > LONGEST {
         false => (blocks, None),
-        true => {
-            ("blocks".to_owned(), Some(format!("Grid: {}.", blocks.trim_start_matches("grid of "))))
-        }
+        true => ("blocks".to_owned(), Some(format!("Grid: {number} blocks."))),
     };
-    let blocks = if blocks == "1 blocks" { "1 block".to_owned() } else { blocks };
     let threads = match (&k.launch_bounds, geometry.block) {
         (_, (x, y)) if y > 1 => format!("({x}, {y}) threads"),
         (Some(named), _) => format!("{} threads", text(k, named)),

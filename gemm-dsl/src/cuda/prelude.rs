@@ -11,7 +11,7 @@ use crate::ir::{
     BufferLayout, Expr, Kernel, MemoryOrder, ParamKind, Requirement, Scalar, Space, Stmt, Ty,
     VECTOR_BYTES, Var, VerifiedKernel, listed,
 };
-use crate::target::arch::OLDEST;
+use crate::target::arch::{MEMORY_ORDERS, OLDEST};
 
 /// Name of the array for dynamic shared memory.
 pub(super) const SHARED: &str = "shared_memory";
@@ -41,8 +41,6 @@ pub(super) fn head(out: &mut Printer<'_>) {
 
 /// Architecture that the kernel requires; `None` if every architecture will do.
 fn architecture(k: &VerifiedKernel) -> Option<String> {
-    // Oldest architecture with atomics and fences that have a memory order.
-    const ORDERED: u32 = 70;
     let mut is_ordered = false;
     k.visit(&mut |stmt| {
         is_ordered |= match stmt {
@@ -54,7 +52,7 @@ fn architecture(k: &VerifiedKernel) -> Option<String> {
     match k.min_arch() {
         arch if k.contract().is_specific => Some(format!("sm_{arch}a")),
         arch if arch > OLDEST => Some(format!("sm_{arch} or later")),
-        _ => is_ordered.then(|| format!("sm_{ORDERED} or later")),
+        _ => is_ordered.then(|| format!("sm_{MEMORY_ORDERS} or later")),
     }
 }
 

@@ -109,7 +109,7 @@ fn simple(k: &Kernel, stmt: &Stmt) -> String {
         Stmt::Store { target, value } => {
             let place = element(k, target);
             if target.is_vector() {
-                let store = helper::store(target.buffer.elem);
+                let store = helper::vector::store(target.buffer.elem);
                 return format!("{store}(&{place}, {});", text(k, value));
             }
             assignment(k, place, &Expr::Load(target.clone()), value)

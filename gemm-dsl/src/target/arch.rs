@@ -33,6 +33,9 @@ pub const WARP_REGISTER_UNIT: u32 = 256;
 /// Oldest architecture for which NVRTC 13 compiles, for example 75 for `sm_75`.
 pub const OLDEST: u32 = ALL[0].arch;
 
+/// Oldest architecture with atomics and fences that have a memory order.
+pub const MEMORY_ORDERS: u32 = 70;
+
 /// Oldest architecture with asynchronous copies from global to shared memory.
 pub const ASYNCHRONOUS_COPIES: u32 = 80;
 

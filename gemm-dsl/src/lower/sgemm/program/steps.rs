@@ -40,16 +40,15 @@ pub(super) fn launch(
     Step::launch(choose, bind, extents)
 }
 
-/// Comment on the code and the name of a fallback.
-pub(super) const GENERAL: &str =
+/// Second title of a fallback: a comment on its code and its name.
+const GENERAL: &str =
     "It accepts any K, as all f32 fallbacks do, and is named after the kernel that it replaces.";
 
 /// Builds the `f32` kernel for K = 0, for which nothing is split. It is the same kernel as the
 /// fallback for values that the splits cannot represent, without the flag.
 pub(super) fn without_terms(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
-    fallback(plan, |b, frame, _| {
-        b.title("Fallback for K = 0 and for empty matrices, without tensor cores.");
-        b.title(GENERAL);
+    const TITLE: &str = "Fallback for K = 0 and for empty matrices, without tensor cores.";
+    fallback(plan, TITLE, |b, frame, _| {
         let origin = frame.own_origin(b);
         tile(b, frame, origin);
     })
@@ -58,6 +57,7 @@ pub(super) fn without_terms(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError>
 /// Builds an `f32` kernel for the shapes of the plan's kernel.
 pub(super) fn fallback(
     plan: &SgemmPlan,
+    title: &'static str,
     body: impl FnOnce(&mut KernelBuilder, &Frame<'_>, GemmProblem),
 ) -> Result<VerifiedKernel, IrError> {
     let name = format!("{}_f32", plan.kernel_name());
@@ -79,6 +79,8 @@ pub(super) fn fallback(
         return Err(IrError { kernel: name, rule: "the spec of the fallback has a tile".into() });
     };
     let frame = Frame::declare(&mut b, &own, shape, problem, None);
+    b.title(title);
+    b.title(GENERAL);
     body(&mut b, &frame, problem);
     b.finish()
 }

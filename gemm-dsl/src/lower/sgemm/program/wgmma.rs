@@ -2,7 +2,7 @@
 //! splits. For FP32 emulation, an `f32` fallback follows, which computes C if the splits cannot
 //! represent all values. For K = 0 nothing is split, and only the fallback runs.
 
-use super::steps::{GENERAL, fallback, launch, makers, tile, without_terms};
+use super::steps::{fallback, launch, makers, tile, without_terms};
 use super::{Bindings, accepts_splits};
 use crate::ir::program::{KernelId, Program, Slot, Step, TempFill};
 use crate::ir::{Elem, Expr, Extent, IrError, Operand, VerifiedKernel, VerifiedProgram};
@@ -148,9 +148,8 @@ fn in_f32(plan: &SgemmPlan, t: &WgmmaPlan, given: [bool; 2]) -> Result<VerifiedK
         return without_terms(plan);
     }
     let found = given.map(|is_given| !is_given && t.arith().is_scaled());
-    fallback(plan, |b, frame, problem| {
-        b.title("f32 fallback for values that the split cannot represent.");
-        b.title(GENERAL);
+    const TITLE: &str = "f32 fallback for values that the split cannot represent.";
+    fallback(plan, TITLE, |b, frame, problem| {
         let blocks = frame.blocks();
         let fallback = Fallback::parameters(b);
         let origin = found.contains(&true).then(|| {
