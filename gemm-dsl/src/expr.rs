@@ -14,9 +14,10 @@
 //! and positions are integers: `m` and `row` in a GEMM, `len` and `i` in a reduction.
 //!
 //! **Inputs and results** are converted automatically. Elements of `f16` and `bf16` are read as
-//! `f32`, and integers of any width as 64 bits. The number of elements in a `finish` has the
-//! accumulator type; an `f32` may round it above 2^24. A floating-point result is rounded if the
-//! result type is narrower. An integer result wraps in the accumulator type.
+//! `f32`, and integers of any width as 64 bits. In a `finish`, the parameter for the number of
+//! elements has the accumulator type. If this type is `f32`, a number above 2^24 may be rounded. A
+//! floating-point result is rounded if the result type is narrower. An integer result wraps in the
+//! accumulator type.
 //!
 //! **Values** have the same bits on a GPU and in the simulator, except the bits of some NaNs
 //! (below). Arithmetic is IEEE binary32 or binary64, rounded to nearest even, with subnormals.
@@ -30,10 +31,11 @@
 //! number unchanged or negate it, such as `x * 1.0` and `x - 0.0`: compilers drop these, or apply
 //! the sign where the value is used.
 //!
-//! **Literals** with a point or an exponent are read as the nearest `f64`. In `f32`, a literal is
-//! the `f32` nearest to the shortest decimal text of that `f64`, so `0.1` is the `f32` nearest to
-//! 0.1. A literal is rejected if it is too large for its type, or if it is not 0 but rounds to 0.
-//! Infinity has no literal: write `1.0 / 0.0` for +∞ and `-1.0 / 0.0` for −∞.
+//! **Literals** with a point or an exponent are read as the nearest `f64`. For `f32`, the
+//! shortest decimal text of that `f64` is rounded to the nearest `f32`, because rounding the `f64`
+//! itself could give a different `f32`. So `0.1` is the `f32` nearest to 0.1. A literal is rejected
+//! if it is too large for its type, or if it is not 0 but rounds to 0. Infinity has no literal:
+//! write `1.0 / 0.0` for +∞ and `-1.0 / 0.0` for −∞.
 //!
 //! **Size**: an expression has at most 64 levels, and each operator of a chain such as `a + b + c`
 //! counts as a level. Use `let` definitions to reduce the number of levels. An expression has at

@@ -174,16 +174,16 @@ mod tests {
     /// preferred kernel. The bytes are those of the split operands.
     #[test]
     fn the_order_is_that_of_the_kernel_that_multiplies() {
-        let plain = order("tile: 128x64x64, arith: f16, mma: wgmma");
+        let plain = order("tile: 64x32x64, arith: f16, mma: wgmma");
         let tiles: Vec<[u64; 2]> = (0..576).map(|at| [at / 24, at % 24]).collect();
         assert_eq!(plain.tiles, tiles);
         let [wave, _] = plain.waves[..] else { panic!("two waves") };
-        assert_eq!((wave.strips, wave.bytes), ([6, 24], 2 * (6 * 128 + 24 * 64)));
-        let aligned = order("tile: 128x64x64, arith: f16, mma: wgmma, bounds: aligned");
+        assert_eq!((wave.strips, wave.bytes), ([6, 24], 2 * (6 * 64 + 24 * 32)));
+        let aligned = order("tile: 64x32x64, arith: f16, mma: wgmma, bounds: aligned");
         assert_eq!(aligned.tiles, plain.tiles);
-        let grouped = order("tile: 128x64x64, arith: bf16x6, mma: wgmma, raster: 16");
+        let grouped = order("tile: 64x32x64, arith: bf16x6, mma: wgmma, raster: 16");
         let [wave, _] = grouped.waves[..] else { panic!("two waves") };
-        assert_eq!((wave.strips, wave.bytes), ([16, 9], 6 * (16 * 128 + 9 * 64)));
+        assert_eq!((wave.strips, wave.bytes), ([16, 9], 6 * (16 * 64 + 9 * 32)));
     }
 
     /// In groups of eight rows, 132 blocks fill 16 columns of a group and half of the next column.

@@ -65,8 +65,8 @@ functions! {
     /// Natural logarithm.
     Log = "log", ["x"], Single, within 0.94 "n · ln 2 + log(m), polynomial of degree 10";
     /// Logarithm to base 2.
-    Log2 = "log2", ["x"], Single, within 1.05 "n + log2(m), polynomial of degree 10, the sum of \
-        two parts";
+    Log2 = "log2", ["x"], Single, within 1.05 "n + log2(m), polynomial of degree 10; the \
+        leading terms are the sum of two floats";
     /// Hyperbolic tangent.
     Tanh = "tanh", ["x"], Single, within 1.37 "odd polynomial, 1 − 2 / (e^2x + 1) from 0.63 on";
     /// Error function.
@@ -80,7 +80,8 @@ functions! {
     /// `x * (1 + erf(x / sqrt(2))) / 2`.
     Gelu = "gelu", ["x"], Single, within 1.73 "x · Φ(x) through the ratio of Φ to its density";
     /// `x * (1 + tanh(sqrt(2 / π) * (x + 0.044715 * x³))) / 2`.
-    GeluTanh = "gelu_tanh", ["x"], Single, within 1.14 "as `silu`, of a cubic in two parts";
+    GeluTanh = "gelu_tanh", ["x"], Single, within 1.14 "as `silu`, with a cubic in x as \
+        the sum of two floats";
     /// The integer, or the `f64`, rounded to the nearest `f32`.
     ToF32 = "f32", ["integer"], Conversion;
     /// The integer rounded to the nearest `f64`, or the `f32` unchanged.

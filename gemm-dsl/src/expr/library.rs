@@ -3,9 +3,9 @@
 //! the simulator return the same bits.
 //!
 //! All functions handle ±0, ±Inf, subnormal arguments and results, and overflow. A NaN argument
-//! gives `0x7fffffff`. The table of functions lists the greatest error of each function over all
-//! 2^32 inputs, in units in the last place of the exact result. `cargo run --release --example ulp`
-//! measures the errors on a GPU.
+//! gives `0x7fffffff`. The table below lists the greatest error of each function over all 2^32
+//! inputs, in units in the last place (ulp) of the exact result.
+//! `cargo run --release --example ulp` measures the errors on a GPU.
 
 pub(super) mod exp;
 pub(super) mod gelu;

@@ -226,10 +226,10 @@ pub(crate) fn unknown_function(scope: &ExprScope, at: NodeSpan, name: &str) -> S
 
 pub(crate) fn waves(key: &'static str, at: NodeSpan, found: &str) -> SpecError {
     let message = format!(
-        "`waves` takes a tile, with rows and columns from 1 to {}, such as `waves(128x256)`, not \
-         {}",
-        u32::MAX,
-        clip(found)
+        "`waves` takes a tile, as in `waves(128x256)`, but found {}; rows and columns must be from \
+         1 to {}",
+        clip(found),
+        u32::MAX
     );
     SpecError::at_tokens(key, at, message)
 }

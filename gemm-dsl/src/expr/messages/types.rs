@@ -245,7 +245,7 @@ pub(crate) fn by_zero(
     let never = || "divide by a value that is never 0, such as `max(abs(x), 1)`".to_owned();
     let convert = match typing.result {
         Type::Int => Some(never()),
-        _ if !scope.has_floats() => None,
+        _ if !scope.has_floats() || op == Binary::Rem => None,
         _ => Some(format!("convert both sides by `{}(…)`", typing.float.name())),
     };
     // The suggested `max` changes the divisor only if it is 0.

@@ -124,8 +124,8 @@ fn remedies_are_sound() {
         ("|acc| acc + f32(5 / -k)", "write `min(-k, -1)`", "|acc| acc + f32(5 / min(-k, -1))"),
         (
             "|acc| acc + f32(5 % (n - n))",
-            "may be 0; convert both sides by `f32(…)`",
-            "|acc| acc + f32(5) / f32(n - n)",
+            "may be 0; divide by a value that is never 0, such as `max(abs(x), 1)`",
+            "|acc| acc + f32(5 % max(abs(n - n), 1))",
         ),
         ("|acc| acc + f32(5 / 0)", "may be 0; convert both sides", "|acc| acc + f32(5) / f32(0)"),
         ("|acc| if row { acc } else { 0.0 }", "`x > 0`", "|acc| if row > 0 { acc } else { 0.0 }"),
