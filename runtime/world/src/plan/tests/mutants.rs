@@ -264,7 +264,7 @@ fn mutants_are_refused_or_right() {
     // Numbers of accepted mutants, of rejected correct ones, and of rejected incorrect ones.
     let counts: RefCell<BTreeMap<&str, [usize; 3]>> = RefCell::default();
     let config = Config { source_file: Some(file!()), ..gemm_cases::cases(3000) };
-    let distributed = prop_oneof![4 => case(), 1 => rotating()];
+    let distributed = prop_oneof![2 => case(), 1 => rotating()];
     let cases = (distributed, proptest::num::u64::ANY);
     let ran = TestRunner::new(config).run(&cases, |((distributions, ranks, strategy), seed)| {
         let schedule = Schedule::new(distributions, ranks, strategy).unwrap();
@@ -288,7 +288,7 @@ fn mutants_are_refused_or_right() {
         let [taken, right, wrong] = counts.borrow().get(what).copied().unwrap_or_default();
         let all = taken + right + wrong;
         println!("{what}: of {all}, {taken} taken, {right} refused though right, {wrong} refused");
-        assert!(all > gemm_cases::scaled(40), "{what}: tried {all} times");
+        assert!(all > gemm_cases::scaled(100), "{what}: tried {all} times");
         assert!(
             (right + wrong) as f64 >= least * all as f64,
             "{what}: {taken} of {all} were taken"
