@@ -22,21 +22,14 @@ pub(crate) struct Head {
 /// Splits the user's tokens into the head, if there is one, and the spec.
 pub(crate) fn head(call: TokenStream) -> syn::Result<(Option<Head>, TokenStream)> {
     let mut rest = call.clone().into_iter().peekable();
-    let (mut attributes, mut common) = (TokenStream::new(), TokenStream::new());
-    while let Some(hash) = rest.next_if(|token| is_sign(token, '#')) {
-        let attribute = rest.next_if(|token| is_group(token, Delimiter::Bracket));
-        if let Some(TokenTree::Group(group)) = &attribute {
-            common.extend(of_every_item(group.stream()));
-        }
-        attributes.extend([hash]);
-        attributes.extend(attribute);
-    }
-    let mut visibility = TokenStream::new();
-    if let Some(word) = rest.next_if(|token| is_word(token, "pub")) {
-        visibility.extend([word]);
-        visibility.extend(rest.next_if(|token| is_group(token, Delimiter::Parenthesis)));
-    }
+    let (attributes, mut visibility) = modifiers(&mut rest);
     let is_line = attributes.is_empty() && visibility.is_empty();
+    let common = attributes.iter().filter_map(|[_, attribute]| match attribute {
+        Some(TokenTree::Group(group)) => of_every_item(group.stream()),
+        _ => None,
+    });
+    let common = common.collect();
+    let attributes = attributes.into_iter().flatten().flatten().collect();
     // A user's macro passes a visibility on in an invisible group, which may be empty.
     visibility.extend(rest.next_if(|token| is_group(token, Delimiter::None)));
     if rest.next_if(|token| is_word(token, "struct")).is_none() {
@@ -60,14 +53,26 @@ pub(crate) fn head(call: TokenStream) -> syn::Result<(Option<Head>, TokenStream)
 /// visibility.
 pub(crate) fn declares(call: &TokenStream) -> Option<Span> {
     let mut rest = call.clone().into_iter().peekable();
-    while rest.next_if(|token| is_sign(token, '#')).is_some() {
-        rest.next_if(|token| is_group(token, Delimiter::Bracket));
-    }
-    if rest.next_if(|token| is_word(token, "pub")).is_some() {
-        rest.next_if(|token| is_group(token, Delimiter::Parenthesis));
-    }
+    modifiers(&mut rest);
     let word = rest.next_if(|token| is_word(token, "struct"))?;
     matches!(rest.next(), Some(TokenTree::Ident(_))).then(|| word.span())
+}
+
+/// Takes the attributes and the visibility of an item. An attribute is `#`, and its brackets if
+/// they follow.
+fn modifiers(
+    rest: &mut Peekable<impl Iterator<Item = TokenTree>>,
+) -> (Vec<[Option<TokenTree>; 2]>, TokenStream) {
+    let (mut attributes, mut visibility) = (Vec::new(), TokenStream::new());
+    while let Some(hash) = rest.next_if(|token| is_sign(token, '#')) {
+        let attribute = rest.next_if(|token| is_group(token, Delimiter::Bracket));
+        attributes.push([Some(hash), attribute]);
+    }
+    if let Some(word) = rest.next_if(|token| is_word(token, "pub")) {
+        visibility.extend([word]);
+        visibility.extend(rest.next_if(|token| is_group(token, Delimiter::Parenthesis)));
+    }
+    (attributes, visibility)
 }
 
 /// Returns the attribute to repeat on the other generated items, if this attribute of the struct
