@@ -1,4 +1,4 @@
-use super::names::call_of;
+use super::names::{call_of, not_finite};
 use crate::error::{SpecError, clip};
 use crate::expr::tree::NodeSpan;
 use crate::expr::{Binary, ExprScope, Function, Type};
@@ -83,13 +83,13 @@ pub(crate) fn method(scope: &ExprScope, at: NodeSpan, method: &str) -> SpecError
 pub(crate) fn path(scope: &ExprScope, at: NodeSpan, last: &str) -> SpecError {
     let message = match scope.function(last) {
         Some(function) => format!("paths are not supported; write `{}`", call_of(function)),
-        None => match last {
-            "INFINITY" => "paths with `::` are not supported; write infinity as `1.0 / 0.0`".into(),
-            "NEG_INFINITY" => {
-                "paths with `::` are not supported; write minus infinity as `-1.0 / 0.0`".into()
+        None => match not_finite(last) {
+            Some((words, value)) => {
+                format!("paths with `::` are not supported; write {words} as `{value}`")
             }
-            "NAN" => "paths with `::` are not supported; write NaN as `0.0 / 0.0`".into(),
-            _ => "paths with `::` are not supported; write a number, or a name without `::`".into(),
+            None => {
+                "paths with `::` are not supported; write a number, or a name without `::`".into()
+            }
         },
     };
     SpecError::at_tokens(scope.key, at, message)

@@ -131,7 +131,7 @@ pub(crate) fn unknown_name(
             (_, Some(_)) => format!("; write a comparison, such as `{}`", scope.example),
             (_, None) => "; write a comparison, such as `a > b`".into(),
         }
-    } else if let Some(value) = not_finite(name).filter(|_| scope.conditions.is_none()) {
+    } else if let Some((_, value)) = not_finite(name).filter(|_| scope.conditions.is_none()) {
         format!("; write `{value}`")
     } else if let Some((_, index)) = scope.output.filter(|(output, _)| *output == name) {
         let index = index.join(", ");
@@ -147,12 +147,12 @@ pub(crate) fn unknown_name(
     SpecError::at_tokens(scope.key, at, format!("`{}` is not a known name{hint}", clip(name)))
 }
 
-/// Returns the expression for a value without a literal, if the name stands for such a value.
-fn not_finite(name: &str) -> Option<&'static str> {
+/// Returns a value without a literal, in words and as an expression, if the name stands for it.
+pub(super) fn not_finite(name: &str) -> Option<(&'static str, &'static str)> {
     match name.to_lowercase().as_str() {
-        "inf" | "infinity" => Some("1.0 / 0.0"),
-        "ninf" | "neg_inf" | "neg_infinity" => Some("-1.0 / 0.0"),
-        "nan" => Some("0.0 / 0.0"),
+        "inf" | "infinity" => Some(("infinity", "1.0 / 0.0")),
+        "ninf" | "neg_inf" | "neg_infinity" => Some(("minus infinity", "-1.0 / 0.0")),
+        "nan" => Some(("NaN", "0.0 / 0.0")),
         _ => None,
     }
 }

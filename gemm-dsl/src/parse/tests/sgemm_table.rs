@@ -51,10 +51,9 @@ const NEEDS_NORM: &str = "`arith: f16x3` rounds differently from `f32`, so the r
 const ROUNDED: &str = "`arith: bf16` rounds A and B, which no table allows: the result would \
                        depend on the rule that a problem matches; leave `arith` out, or use a \
                        separate kernel";
-const TILE: [&str; 2] = [
-    "`waves` takes a tile, as in `waves(128x256)`, but found ",
-    "; rows and columns must be from 1 to 4294967295",
-];
+/// Message about an argument of `waves`, in place of `TILE` and the argument.
+const TILE: &str = "`waves` takes a tile, as in `waves(128x256)`, but found `ARGUMENT`; rows and \
+                    columns must be from 1 to 4294967295";
 
 const ALWAYS: &str = "this condition is always true, so later rules are never reached; write \
                       `else` instead, as the last rule";
@@ -158,11 +157,11 @@ const TABLES: &[Faulty] = &[
         "waves(64) > 1.0 => ; waves(64x0) > 1.0 => ; waves(m) > 1.0 => ; waves() > 1.0 => ; \
          waves(1x2x3) > 1.0 =>; else =>",
         &[
-            ("64", "TILE`64`END"),
-            ("64x0", "TILE`64x0`END"),
-            ("m", "TILE`m`END"),
-            (")", "TILE`)`END"),
-            ("1x2x3", "TILE`1x2x3`END"),
+            ("64", "TILE64"),
+            ("64x0", "TILE64x0"),
+            ("m", "TILEm"),
+            (")", "TILE)"),
+            ("1x2x3", "TILE1x2x3"),
         ],
     ),
     (
@@ -202,10 +201,12 @@ const TABLES: &[Faulty] = &[
 #[test]
 fn every_fault_of_a_table_has_its_message_and_token() {
     for (text, expected) in TABLES {
-        let expected: Vec<(String, String)> = expected
-            .iter()
-            .map(|(at, of)| ((*at).to_owned(), of.replace("TILE", TILE[0]).replace("END", TILE[1])))
-            .collect();
+        let message = |of: &str| match of.strip_prefix("TILE") {
+            Some(argument) => TILE.replace("ARGUMENT", argument),
+            None => of.to_owned(),
+        };
+        let expected: Vec<_> =
+            expected.iter().map(|(at, of)| ((*at).to_owned(), message(of))).collect();
         assert_eq!(faults(text), expected, "{text}");
         let messages: Vec<String> = expected.into_iter().map(|(_, message)| message).collect();
         assert_eq!(read(tokens(text)), Err(messages), "{text}");
