@@ -6,16 +6,13 @@ pub(super) fn more(others: usize) -> String {
 
 pub(super) fn out_of_range(start: usize, end: usize, len: usize, of: &str) -> String {
     let is_backwards = start > end;
-    // A range without an end, such as `6..`, ends at `len`.
-    let range = match is_backwards && end == len {
-        true => format!("{start}.."),
-        false => format!("{start}..{end}"),
-    };
     if is_backwards && end != len {
         return format!(
-            "the range {range} of {of} ends before it starts: write the smaller number first"
+            "the range {start}..{end} of {of} ends before it starts: write the smaller number first"
         );
     }
+    // A range without an end, such as `6..`, ends at `len`.
+    let range = if is_backwards { format!("{start}..") } else { format!("{start}..{end}") };
     format!("the range {range} is not within 0..{len}, {of}: use a range within it")
 }
 

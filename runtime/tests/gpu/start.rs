@@ -66,9 +66,12 @@ pub(super) fn warm_start() -> Outcome {
     // A compiled kernel is written to disk, so an entry with an old time was read from disk. The
     // time is too recent for a hit to renew it.
     let old = SystemTime::now() - Duration::from_secs(60);
-    let age = || File::options().write(true).open(entry)?.set_modified(old);
     let modified = || entry.metadata()?.modified();
-    age()?;
+    let age = || -> std::io::Result<SystemTime> {
+        File::options().write(true).open(entry)?.set_modified(old)?;
+        modified() // as the file system stores it
+    };
+    let old = age()?;
     launch(loads)?;
     ensure(modified()? == old, || "a whole entry was compiled anew".to_owned())?;
 
