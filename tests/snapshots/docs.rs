@@ -284,8 +284,8 @@ fn operands(env: &ExprScope) -> Result<String, Failed> {
     let text = format!(
         "After {} the closure may have parameters for operands: arrays and scalars of `f32` that a \
          call passes. In the body, write an operand by its name alone, without the index. The \
-         name is the operand's value at the current element of C. The type of a kernel lists the kinds of at most {most} operands; a \
-         `Sgemm<ByName>` takes any number.",
+         name is the operand's value at the current element of C. The type of a kernel lists the \
+         kinds of at most {most} operands; a `Sgemm<ByName>` takes any number.",
         env.meaning,
     );
     let mut text = format!(
