@@ -158,4 +158,18 @@ mod tests {
             from_source(&text, None).into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, [UnitName::Issue, UnitName::Shared, UnitName::L2]);
     }
+
+    /// 989.4 TFLOP/s with bf16 operands on 132 SMs at 1.83 GHz are 4096 FLOPs per SM and cycle
+    /// (data sheet of H200). TF32 operands have half the rate, 8-bit operands twice the rate.
+    #[test]
+    fn rate_of_tensor_cores_depends_on_the_operands() {
+        let text = Counters { wgmma: 100, mma_flops: 4096 * 100, ..Counters::default() };
+        for (bits, cycles) in [(8, 50.0), (16, 100.0), (32, 200.0)] {
+            let units = load(&text, None, Some(bits), 0);
+            let unit = units.iter().find(|unit| unit.name == UnitName::TensorCores);
+            let unit = unit.expect("the load of tensor cores");
+            assert_eq!((unit.cycles, unit.from_source), (cycles, cycles));
+            assert_eq!(unit.rate, format!("{} FLOPs per cycle", 4096 * 16 / bits));
+        }
+    }
 }

@@ -349,3 +349,21 @@ fn joined(cells: impl Iterator<Item = Cell>) -> Vec<Cell> {
     }
     all
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lanes 0 and 1 access different words of bank 0, lane 2 accesses bank 1: two wavefronts, of
+    /// which the second is caused by the conflict.
+    #[test]
+    fn the_first_wavefront_of_a_phase_is_not_extra() {
+        let drawn = banks(&[(0, 1 << 0), (32, 1 << 1), (1, 1 << 2)], 4, false);
+        let rows: Vec<(&str, bool)> =
+            drawn.rows.iter().map(|row| (&*row.label, row.is_extra)).collect();
+        assert_eq!(rows, [("wavefront 1", false), ("wavefront 2", true)]);
+        let lanes: Vec<String> =
+            drawn.rows.iter().map(|row| row.cells[..2].iter().map(Cell::text).collect()).collect();
+        assert_eq!(lanes, ["02", "1"]);
+    }
+}

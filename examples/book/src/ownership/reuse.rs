@@ -154,4 +154,18 @@ mod tests {
         let diagonal: Vec<Position> = (0..9).map(|n| (n, n)).collect();
         assert_eq!(of(&diagonal), "(0, 0), (1, 1), (2, 2), (3, 3) and 5 more");
     }
+
+    #[test]
+    fn readers_are_counted_unless_each_reads_once() {
+        let read = |reads, readers: &[u32]| {
+            let readers = Some(Threads::new(&readers.iter().copied().collect::<BTreeSet<u32>>()));
+            let none = Threads::default();
+            let (elements, lie) = (String::new(), String::new());
+            ReuseGroup { elements, count: 1, lie, owners: none, readers, reads }.read()
+        };
+        assert_eq!(read(0, &[]), "never");
+        assert_eq!(read(1, &[3]), "once, by lane 3 of warp 0");
+        assert_eq!(read(2, &[3, 4]), "2 times, by lanes 3–4 of warp 0");
+        assert_eq!(read(4, &[3, 4]), "4 times, by 2 threads: lanes 3–4 of warp 0");
+    }
 }

@@ -56,8 +56,7 @@ fn longest(trace: &Trace, events: &[&Event]) -> Option<usize> {
     let mut loops: BTreeMap<usize, (usize, u64)> = BTreeMap::new();
     for (now, next) in events.iter().zip(&events[1..]) {
         for (depth, (var, _)) in trace.rounds[now.rounds as usize].iter().enumerate() {
-            let (least, executed) = loops.entry(*var).or_insert((depth, 0));
-            *least = depth.min(*least);
+            let (_, executed) = loops.entry(*var).or_insert((depth, 0));
             *executed += next.executed[0] - now.executed[0];
         }
     }
