@@ -216,8 +216,8 @@ fn converted_matrices_are_staged_in_one_way() {
             "ldmatrix",
             "has no effect under `convert: matrix`: tiles of converted matrices are always read by",
         ),
-        ("pad_a: 12", "which are 8 elements: 12 mod 8 = 4; use 16"),
-        ("pad_b: 1", "which are 8 elements: 1 mod 8 = 1; use 8"),
+        ("pad_a: 12", "= 8 elements: 12 mod 8 = 4; use 16"),
+        ("pad_b: 1", "= 8 elements: 1 mod 8 = 1; use 8"),
     ] {
         let text = message(product(&format!("{converted}, {keys}")));
         assert!(text.contains(said), "{text}");

@@ -41,7 +41,7 @@ spec! {
         /// `lanes: k`, `float4`, `slices` or `split_k`, the loads of this many steps are issued
         /// before the first multiply. Their values occupy registers.
         unroll(u32): Option<u32> = None, "unroll{}",
-            least 1 "a round of the loop does at least one step";
+            least 1 "an iteration of the loop does at least one step";
         /// Number of independent partial sums of an element of C. More of them shorten the chain of
         /// dependent multiply-adds, cost registers, and change the order of summation.
         partials(u32): u32 = 1, "partials{}",
