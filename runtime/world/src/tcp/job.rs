@@ -154,14 +154,14 @@ impl<F: Fn(&str) -> Option<OsString>> Variables<F> {
             return Err(wrong(named, &rank.to_string(), need));
         };
         let Some((name, port)) = self.number(&["MASTER_PORT"])? else {
-            return Err(wrong(master, &host, "with it MASTER_PORT has to be set"));
+            return Err(wrong(master, &host, "MASTER_PORT has to be set too"));
         };
         let above = u16::try_from(port).ok().filter(|port| *port > 0);
         match above.and_then(|port| port.checked_add(ABOVE_MASTER_PORT)) {
             Some(port) => Ok(Address { host: bare(&host).to_owned(), port }),
             None => {
                 let need =
-                    "it has to be a port from 1 to 65534; the ranks meet at the one above it";
+                    "it has to be a port from 1 to 65534; the ranks meet at the next port";
                 Err(wrong(name, &port.to_string(), need))
             }
         }
@@ -222,7 +222,7 @@ impl Job {
             for launcher in others {
                 if let Some((name, ranks)) = variables.first(launcher.ranks)? {
                     let need = format!(
-                        "with it {} has to be set to the number of this rank",
+                        "{} has to be set too, to the number of this rank",
                         launcher.rank
                     );
                     return Err(wrong(name, &ranks, &need));
@@ -235,7 +235,7 @@ impl Job {
         };
         let Some((name, ranks)) = variables.number(launcher.ranks)? else {
             let last = launcher.ranks.last().copied().unwrap_or_default();
-            let need = format!("with it {last} has to be set to the number of ranks");
+            let need = format!("{last} has to be set too, to the number of ranks");
             return Err(wrong(launcher.rank, &rank.to_string(), &need));
         };
         if !(1..=MAX_RANKS).contains(&ranks) {
