@@ -270,8 +270,8 @@ pub enum LossReason {
     /// The program of the rank has ended without an error, but another rank still waits for this
     /// rank.
     Finished,
-    /// Ranks wait for each other in a circle, and no message is under way. The text names for which
-    /// rank each of them waits.
+    /// Ranks wait for each other in a circle, and no message is under way. The text names the rank
+    /// for which each of them waits.
     Deadlock(String),
 }
 

@@ -201,9 +201,9 @@ impl Job {
 
     /// Reads an environment. `RANK`, `WORLD_SIZE` and `LOCAL_RANK` (`torchrun`, or set by hand)
     /// precede the variables of Open MPI, MPICH and Slurm, in this order. The ranks meet at
-    /// `GEMM_RENDEZVOUS=host:port`, or if it is not set at `MASTER_ADDR`, one port above
-    /// `MASTER_PORT`. A single rank needs no address. `GEMM_JOB`, or if it is not set the
-    /// launcher's name of the job, distinguishes jobs.
+    /// `GEMM_RENDEZVOUS=host:port`. If it is not set, they meet at `MASTER_ADDR`, one port above
+    /// `MASTER_PORT`. A single rank needs no address. `GEMM_JOB` distinguishes jobs. If it is not
+    /// set, the launcher's name of the job does.
     ///
     /// # Errors
     /// [`WorldError::Environment`] if a variable is not a valid number or address, or if another
