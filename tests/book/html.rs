@@ -307,7 +307,7 @@ fn unseen_keys_are_shown(page: &ParsedPage<'_>, found: &mut Found) -> Checked {
     }
     for row in all(&ledger, "tr") {
         let said = text(&row);
-        if !said.contains("no counter shows it") {
+        if !said.contains("no counter shows an effect") {
             continue;
         }
         let changed = all(&row, "tr")

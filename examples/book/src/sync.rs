@@ -63,7 +63,7 @@ pub struct PreventedFault {
 }
 
 impl PreventedFault {
-    /// Names the thread and its block. A block has three coordinates, as on the rest of the page.
+    /// Names the thread and its block. A block has three coordinates everywhere on the page.
     pub fn at(&self) -> String {
         let ([x, y, z], [of_x, of_y]) = (self.block, self.thread);
         format!("thread ({of_x}, {of_y}) of block ({x}, {y}, {z})")

@@ -51,7 +51,7 @@ pub struct Turn {
     pub barrier: String,
     /// Warps that request or store the tile.
     pub asked_by: BTreeSet<(u32, u32)>,
-    /// Earlier turn that used the slot. The requesting warp waited for its release.
+    /// Earlier turn of the slot, whose release the requesting warp waited for.
     pub after: Option<usize>,
     /// Barrier and phase of the wait for the release.
     pub waited_at: Option<(String, i64)>,
@@ -141,7 +141,7 @@ impl Turn {
         };
         let (by, barrier, phase) = (warps(&self.asked_by), &self.barrier, self.phase);
         let expected = self.expected;
-        format!("{by}: {waits}has phase {phase} of {barrier} expect {expected} bytes")
+        format!("{by}: {waits}announces {expected} bytes for phase {phase} of {barrier}")
     }
 
     /// Describes the arriving boxes and bytes.
