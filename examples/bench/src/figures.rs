@@ -119,7 +119,7 @@ pub enum State {
     Current,
     /// A text has changed, and the figure does not say so.
     Stale,
-    /// A text has changed, and the figure says before which commit it was taken.
+    /// A text has changed, and the figure names a commit that is newer than its texts.
     Marked,
     /// The texts are those that were measured, and the figure says that they are not.
     WronglyMarked,
@@ -200,7 +200,7 @@ impl Figure {
         let reason = match self.state(today) {
             State::Current | State::Marked => return None,
             State::WronglyMarked => format!(
-                "is marked as of before commit {}, but its texts are those of today; run `cargo \
+                "is marked as older than commit {}, but its texts are those of today; run `cargo \
                  bless-figures`",
                 before.as_deref().unwrap_or_default()
             ),
@@ -224,9 +224,12 @@ impl Figure {
         Some(format!("`{id}`, shown in {pages}, {reason}"))
     }
 
-    /// Returns the note on a page behind the date of values that other texts gave.
+    /// Returns the note that a page shows after the date of values of older texts.
     pub fn mark(&self) -> Option<String> {
-        self.taken.before.as_ref().map(|commit| format!("before commit `{commit}`"))
+        self.taken
+            .before
+            .as_ref()
+            .map(|commit| format!("with kernels older than commit `{commit}`"))
     }
 }
 

@@ -302,7 +302,8 @@ fn entry(entry: &crate::ablation::AblationEntry) -> StageEntry<'_> {
     };
     if let Some(TimeComparison { n, milliseconds: [with, without], before }) = entry.measured {
         text += &format!("; measured at {n}: {:.3} times the time", without / with);
-        text += &before.map_or(String::new(), |commit| format!(" (before commit {commit})"));
+        text += &before
+            .map_or(String::new(), |commit| format!(" (with kernels older than commit {commit})"));
     }
     let registers = entry.registers;
     let registers =

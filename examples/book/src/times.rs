@@ -190,7 +190,8 @@ fn figure(set: &str, name: &str) -> Option<&'static Figure> {
 fn measurement(taken: &Taken) -> String {
     let Taken { device, driver, date, before, .. } = taken;
     let driver = driver.as_ref().map_or(String::new(), |driver| format!(", driver {driver}"));
-    let before = before.as_ref().map_or(String::new(), |of| format!(", before commit {of}"));
+    let before =
+        before.as_ref().map_or(String::new(), |of| format!(", kernels older than commit {of}"));
     format!("{device}{driver}, clocks unlocked, {date}{before}")
 }
 
@@ -363,7 +364,7 @@ mod tests {
         assert_eq!(recorded.id, "times/sgemm/22_fastest");
         let before = Some("0123abcd".to_owned());
         let marked = measurement(&Taken { before, ..recorded.taken.clone() });
-        assert!(marked.ends_with(", before commit 0123abcd"), "{marked}");
+        assert!(marked.ends_with(", kernels older than commit 0123abcd"), "{marked}");
         let spec = figure("large", "tile: 128x128x8, thread: 8x8").map(|figure| &*figure.id);
         assert_eq!(spec, Some("times/large"));
         assert!(figure("huge", "tile: 128x128x8, thread: 8x8").is_none());
