@@ -45,7 +45,7 @@ pub trait Plan:
     /// Builds the program in the form that back ends execute, with its CUDA C.
     ///
     /// # Errors
-    /// As [`program`](Self::program).
+    /// Returns the errors of [`program`](Self::program).
     fn artifact(&self) -> Result<Artifact, SpecErrors> {
         Ok(self.artifact_of(&self.program()?))
     }
@@ -130,9 +130,9 @@ impl ReducePlan {
     /// `len`. An empty shard has no runs, and its program launches nothing.
     ///
     /// The contract of the kernels requires that `first` is a multiple of `run`. `len` must also be
-    /// a multiple of `run`, unless the shard is the last. A shard has at most 2^31 − 1 runs if all
-    /// elements of an array are folded, the limit of a grid along x. For rows, columns or matrices
-    /// it has at most 65,535, the limit along y.
+    /// a multiple of `run`, unless the shard is the last. If the whole array is folded, a shard has
+    /// at most 2^31 − 1 runs, the limit of a grid along x. For rows, columns or matrices, it has at
+    /// most 65,535 runs, the limit along y.
     ///
     /// # Errors
     /// Returns an error if the spec has no `run`, and the errors of [`Plan::program`].

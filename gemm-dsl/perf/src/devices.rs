@@ -1,5 +1,5 @@
-//! Figures of devices. Those of the H200 include a measured calibration; those of the others are
-//! published.
+//! Figures of devices. The figures of the H200 include a measured calibration; the figures of other
+//! devices are published.
 
 use gemm_dsl::target::arch::{ALL, Multiprocessor};
 use gemm_dsl::target::device as facts;

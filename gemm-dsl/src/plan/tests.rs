@@ -306,8 +306,8 @@ fn unused_arrays_may_have_any_stride() {
 proptest! {
     #![proptest_config(gemm_cases::cases(256))]
 
-    /// The widest C that a contract allows has a group of tile rows that an `int` can count. If
-    /// this limit is the binding one, the next wider C exceeds it.
+    /// The widest C that a contract allows has a group of tile rows that an `int` can count. If no
+    /// other limit is stricter, the next wider C exceeds this limit.
     #[test]
     fn a_group_of_tile_rows_is_counted_in_an_int(
         line in select(vec!["block: 1x32", "block: 16x16, coarsen: \

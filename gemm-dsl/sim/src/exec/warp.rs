@@ -12,9 +12,8 @@ use crate::observe::{BoxedTrap, Observer, Sync, trap};
 use gemm_dsl::ir::Scope;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Warp of a cluster, with its registers and position. It is a coroutine: [`Warp::run`] returns at
-/// every statement before which other warps may have to run, and continues after the statement at
-/// the next call.
+/// Warp of a cluster, with its registers and position. It is a coroutine. [`Warp::run`] returns at
+/// a statement if other warps may have to run first. The next call continues after the statement.
 pub(crate) struct Warp {
     pub(crate) number: u32,
     pub(crate) regs: Registers,

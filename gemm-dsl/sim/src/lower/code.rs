@@ -80,7 +80,7 @@ pub(crate) struct Mbarrier {
 
 #[derive(Clone, Debug)]
 pub(crate) enum MbarrierOp {
-    /// Initialises the mbarrier. The number is that of the arrivals of each phase.
+    /// Initialises the mbarrier for this number of arrivals per phase.
     Init(u32),
     /// Arrives. The index is the number of bytes to expect, if any.
     Arrive(Option<Index>),
