@@ -109,7 +109,9 @@ pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
         b.title("DEPTH is their true extent nevertheless, which the epilogue uses as k.");
     }
     if matches!(plan.kind(), KernelKind::Direct(d) if d.lanes() == Lanes::K) {
-        b.title("For N = 1 or small: each warp computes TM x TN outputs, its lanes splitting K.");
+        b.title(
+            "For small N, such as 1: each warp computes TM x TN outputs, and its lanes split K.",
+        );
     }
     b.title(format!("Generated from sgemm_kernel!({})", plan.spec()));
     b.variant(plan.variant());
@@ -154,7 +156,9 @@ fn scalar_text(plan: &SgemmPlan) -> String {
             ("global memory", any)
         }
     };
-    format!("Scalar variant: no 16-byte accesses to {matrices}, so any alignment and any {any}.")
+    format!(
+        "Scalar variant without 16-byte accesses to {matrices}, for any alignment and any {any}."
+    )
 }
 
 /// Sentence on the layouts, unless all matrices are row-major.

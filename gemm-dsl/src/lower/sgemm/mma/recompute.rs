@@ -126,14 +126,12 @@ pub(crate) fn recompute(
     let format = warp.counts.plan.format();
     let (rest, acc_elem) = (rest(b, format), tiled.plan.types().acc);
     b.comment(format!(
-        "Values that SPLITS x {} cannot represent, such as infinities and tiny magnitudes, \
-         and sums",
+        "Recompute accumulators in f32 if they are not finite, or if they depend on a value that \
+         SPLITS x {} cannot represent, such as an infinity or a tiny magnitude.",
         format.name(),
     ));
-    b.comment(
-        "that are not finite: their accumulators are recomputed in f32. Bits of magnitudes are",
-    );
-    b.comment("ordered like the magnitudes, so the greatest tells if all are finite.");
+    b.comment("Bits of magnitudes are ordered like the magnitudes, so the greatest tells if all");
+    b.comment("accumulators are finite.");
     let not_finite = acc.not_finite(b, [&tiled.rows, &tiled.cols]);
     let of_warp = |bits: Expr| Expr::Call(Intrinsic::OrOfLanes, vec![bits]);
     let seen = match (seen, &mma.unrepresentable) {
@@ -169,7 +167,7 @@ pub(crate) fn recompute(
                     b.store(left.clone(), left.load() | (rest_a | rest_b));
                 });
             });
-            b.comment("Constant indices keep acc in registers, hence the scan.");
+            b.comment("The scan uses constant indices, which keep acc in registers.");
             over(b, "i", tiled.tm.into(), tiled.t.tm(), |b, i| {
                 over(b, "n", tiled.tn.into(), tiled.t.tn(), |b, n| {
                     let [sum, left] = [sums, rests].map(|of| Access::new(of, [n.clone()]).load());

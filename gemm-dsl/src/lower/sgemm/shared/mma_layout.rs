@@ -66,9 +66,9 @@ impl MmaCounts {
                  tile."
             }
             true => {
-                "A warp computes a WM x WN tile of the block tile with mma instructions. Of the \
-                 tile of an instruction, a lane holds one row, and after the exchange below four \
-                 of every eight columns."
+                "A warp computes a WM x WN tile of the block tile with mma instructions. After \
+                 the exchange below, a lane holds one row of an instruction's tile, and four of \
+                 every eight columns."
             }
         });
         let warp = b.let_("warp", epilogue_thread / WARP as i32);

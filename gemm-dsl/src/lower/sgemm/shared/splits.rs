@@ -180,12 +180,12 @@ impl Splits {
             let per_split = if splits > 1 { " x SPLITS" } else { "" };
             b.title(match plan.cluster() {
                 1 => format!(
-                    "The tensor maps fix the boxes of a copy: BK x BM{per_split} of A, BK x \
+                    "The tensor maps set the box of a copy: BK x BM{per_split} of A, BK x \
                      BN{per_split} of B."
                 ),
                 _ => format!(
-                    "The tensor maps fix the boxes of a copy: BK x BM{per_split} of A, BK x PART \
-                     of B."
+                    "The tensor maps set the box of a copy: BK x BM{per_split} of A, BK x PART of \
+                     B."
                 ),
             });
         }
@@ -226,7 +226,13 @@ impl Splits {
             }
         }
         let pitch = (copies == Copies::Threads).then(|| {
-            b.title("pitch is the number of elements per row of the splits, with the padding.");
+            let arrays = match splits {
+                1 => format!("{} copies", of.format().name()),
+                _ => "splits".to_owned(),
+            };
+            b.title(format!(
+                "pitch is the number of elements per row of the {arrays}, including padding."
+            ));
             b.extent("pitch", Ty::I32, Extent::PITCH)
         });
         let row = match pitch {
