@@ -117,11 +117,11 @@ pub fn recorded() -> Result<&'static Figures, &'static str> {
 pub enum State {
     /// The texts are those that were measured.
     Current,
-    /// A text has changed, and the figure does not say so.
+    /// A text has changed, but the figure is not marked.
     Stale,
     /// A text has changed, and the figure names a commit that is newer than its texts.
     Marked,
-    /// The texts are those that were measured, and the figure says that they are not.
+    /// The texts are those that were measured, but the figure is marked.
     WronglyMarked,
 }
 
@@ -213,7 +213,7 @@ impl Figure {
                     None => "no command takes it again; mark it with `figures mark`".to_owned(),
                 };
                 format!(
-                    "is of other texts than those of today: hash {} of {}, today {}; {again}",
+                    "was measured with other texts than today's: hash {} of {}, today {}; {again}",
                     hash.as_deref().unwrap_or("not known"),
                     self.texts.join(", "),
                     today.get(id).map_or("none", String::as_str),
@@ -271,7 +271,7 @@ series = [
         let pages =
             [page("README.md", "<!--=it.ratio-->1<!--/-->"), page("guide", "<!--=its.a-->")];
         let fault = figure.fault(&today, &pages).expect("stale");
-        let start = "`it`, shown in README.md, is of other texts than those of today: hash \
+        let start = "`it`, shown in README.md, was measured with other texts than today's: hash \
                      0123456789abcdef of sgemm/02_naive, today ";
         let end = "`figures measure FOLDER --only it` (ladder sgemm --stage PARTS --json), or mark \
                    it with `figures mark`";
