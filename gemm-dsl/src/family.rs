@@ -120,9 +120,9 @@ impl ReducePlan {
     /// Builds the program that folds one shard.
     ///
     /// Its inputs are the inputs of [`Plan::program`], restricted to the shard. Its extents are
-    /// those of `outer`, `len` and `inner` that the spec uses, measured on the shard, followed by
-    /// `first` and `total`. `first` is the index of the shard's first element in the whole array,
-    /// and `total` is the whole array's length, both along the folded axis. Indices and `len` in a
+    /// `outer`, `len` and `inner` of the shard, as far as the spec uses them, followed by `first`
+    /// and `total`. `first` is the index of the shard's first element in the whole array, and
+    /// `total` is the whole array's length, both along the folded axis. Indices and `len` in a
     /// `map` refer to the whole array.
     ///
     /// Its outputs are the [`partials`](Self::partials) of the shard's runs. They are packed arrays
@@ -145,8 +145,8 @@ impl ReducePlan {
     /// Its inputs are the [`partials`](Self::partials) of all runs of the whole array, in the order
     /// of the runs. They are packed arrays of shape (outer, runs, inner), where `runs` is
     /// [`runs`](ReduceSpec::runs) of the whole `len`, or 0 for an empty array. Its extents are
-    /// those of `outer`, `len` and `inner` that the spec uses, measured on the whole array. Its
-    /// outputs are the outputs of [`Plan::program`].
+    /// `outer`, `len` and `inner` of the whole array, as far as the spec uses them. Its outputs are
+    /// the outputs of [`Plan::program`].
     ///
     /// # Errors
     /// Returns the errors of [`program_of_shard`](Self::program_of_shard).

@@ -338,8 +338,8 @@ fn launch(
 /// Returns the two tables by which [`sgemm`] chooses a kernel. The first is for single GEMMs. The
 /// second is for batches and lists; its specs have `batch: strided`.
 ///
-/// * `sm_90`: the rules for single GEMMs are measured on an H200; those for batches are written by
-///   hand.
+/// * `sm_90`: the rules for single GEMMs are measured on an H200; the rules for batches are written
+///   by hand.
 /// * `sm_80` (also for 87), `sm_89` (86 and 88), `sm_100` (101, 103 and 110) and `sm_120` (121):
 ///   the rules of `sm_90`, adapted to the shared memory of the GPU and not measured.
 /// * Other GPUs, and the simulator (`None`): rules that every GPU can run, not measured.

@@ -282,7 +282,7 @@ impl<T: Element> Shared<'_, T> {
         matches!(self, Shared::List(..))
     }
 
-    /// Consecutive elements of an array, or `None` for a list or if the range is not inside the
+    /// Consecutive elements of an array. `None` for a list, or if the range is not inside the
     /// array.
     pub fn part(&self, range: Range<usize>) -> Option<Self> {
         match self {

@@ -169,7 +169,7 @@ fn main() -> ExitCode {
 }
 
 /// Reductions of neighbouring columns. Their results and partial results, of every width, are
-/// stored as vectors or as single elements. The last ones fold runs.
+/// stored as vectors or as single elements. The last specs fold runs.
 const NEIGHBOURS: &[&str] = &[
     "over: columns, float4, type: f16, result: f16, blocks: 4, launch: once",
     "over: middle, float4, type: bf16, result: bf16, group: 1",

@@ -12,7 +12,7 @@ pub enum Source {
     /// the L2 cache are from the named documents of the manufacturer.
     Measured(&'static str),
     /// Figures are from the named document of the manufacturer. The L2 rate of an SM and the
-    /// [`Calibration`] are those of the measured device.
+    /// [`Calibration`] come from the measured device.
     Published(&'static str),
 }
 

@@ -219,7 +219,7 @@ fn has_padding(schedule: &VerifiedSchedule, transposition: Transposition) -> boo
                 let lies_in = match place {
                     Place::Shard => shards.of_factor(factor)[rank].clone(),
                     Place::Gathered => schedule.size.needed(factor, kept),
-                    // A slot may contain more than one step uses. Its row stride is that of the
+                    // A slot may contain more than one step uses. It has the row stride of the
                     // received block.
                     Place::Slot(_) => schedule.size.needed(factor, kept),
                 };

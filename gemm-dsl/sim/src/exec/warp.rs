@@ -50,9 +50,9 @@ struct BranchFrame {
 /// Reason why [`Warp::run`] returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// Wait at a barrier of the block; the number is that of the statement.
+    /// Wait at a barrier of the block, in the statement with this number.
     Barrier(u32),
-    /// Wait at a barrier of the cluster; the number is that of the statement.
+    /// Wait at a barrier of the cluster, in the statement with this number.
     Cluster(u32),
     /// Wait at a named barrier.
     Named {
@@ -66,7 +66,7 @@ pub(crate) enum Progress {
         awaited: AwaitedPhase,
         stmt: u32,
     },
-    /// Polling loop that cannot end without an event; the number is that of the statement.
+    /// Polling loop that cannot end without an event, in the statement with this number.
     Polling(u32),
     /// Yield after an atomic or after an iteration of a loop.
     Turn,

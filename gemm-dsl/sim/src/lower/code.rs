@@ -311,7 +311,7 @@ pub(crate) struct Code<'k> {
     pub(crate) stmts: Vec<&'k Stmt>,
     pub(crate) accesses: u32,
     pub(crate) slots: Slots,
-    /// Numbers of slots of register arrays and pointers. These slots come before those of
+    /// Numbers of slots of register arrays and pointers. These slots come before the slots of
     /// variables.
     pub(crate) arrays: Slots,
     /// Sets of enclosing loops, given by variable number, outermost first. All are empty if no

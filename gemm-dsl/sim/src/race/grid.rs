@@ -136,8 +136,8 @@ impl GridRace {
         };
         let before = lowest.fetch_min(packed, Ordering::Relaxed);
         if before != NONE && self.cluster.parts(before, packed) {
-            // The higher write is kept here. Every write passes here once, except those of the
-            // lowest block.
+            // The higher of two writes is kept here. Every write passes here once, except the
+            // writes of the lowest block.
             let loser = before.max(packed);
             let mut second = watched.second.lock().unwrap_or_else(PoisonError::into_inner);
             let entry = second.entry(word).or_insert(loser);

@@ -331,7 +331,8 @@ impl Mbarriers {
     }
 
     /// Returns a copy or a remote arrival that may come after all threads of the mbarrier's block
-    /// have exited, because none of them has waited for the copy or is ordered after the arrival.
+    /// have exited. No thread of this block has waited for the copy, or is ordered after the
+    /// arrival.
     pub(crate) fn left_behind(
         &self,
         clocks: &Clocks,

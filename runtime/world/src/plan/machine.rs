@@ -90,9 +90,9 @@ pub struct Hosts {
     pub gpus: usize,
     /// Link between a host and the others.
     pub network: Link,
-    /// True if data that several ranks of a host receive from one rank crosses the network once,
-    /// and is then forwarded on the host, as in NCCL's collectives. False if the data crosses the
-    /// network once for each rank.
+    /// True if data for several ranks of a host crosses the network once and is then forwarded on
+    /// the host, as in NCCL's collectives. False if the data crosses the network once for each
+    /// rank.
     pub once: bool,
 }
 
