@@ -235,7 +235,7 @@ pub fn drawing(access: &Access) -> AccessView<'_> {
     }
     if let Some(collision) = access.collision {
         let [a, b] = collision.lanes;
-        let bit = collision.bit.map_or(String::new(), |bit| format!(" (bit {bit} of the lane)"));
+        let bit = collision.bit.map_or(String::new(), |bit| format!(" (lane bit {bit})"));
         let words = collision.words.abs();
         algebra += &format!(" Lanes {a} and {b}{bit} are {words} words apart, in the same bank.");
     }

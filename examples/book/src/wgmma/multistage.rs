@@ -130,7 +130,7 @@ impl Turn {
     /// Describes the request and the wait before it.
     pub fn asks(&self) -> String {
         if self.barrier.is_empty() {
-            let before = self.after.map_or(String::new(), |_| "a block barrier; ".to_owned());
+            let before = self.after.map_or(String::new(), |_| "after a block barrier, ".to_owned());
             return format!("{before}{} store", warps(&self.asked_by));
         }
         let waits = match (&self.waited_at, self.after) {
@@ -147,7 +147,7 @@ impl Turn {
     /// Describes the arriving boxes and bytes.
     pub fn comes(&self) -> String {
         if self.barrier.is_empty() {
-            return format!("{} bytes stored; a fence and a block barrier", self.come);
+            return format!("{} bytes stored, then a fence and a block barrier", self.come);
         }
         let over = if self.is_complete { "complete" } else { "never complete" };
         format!("{}: {} bytes, phase {} {over}", self.boxes.join(", "), self.come, self.phase)
