@@ -56,7 +56,7 @@ pub(in crate::cuda) fn register_limit(more: bool) -> &'static str {
     if more { "more_registers" } else { "fewer_registers" }
 }
 
-/// Passes the definitions that parameters and statements need to `note`, with their positions in
+/// Passes to `note` the definitions that parameters and statements need, with their positions in
 /// the source.
 pub(in crate::cuda) fn definition(k: &Kernel, note: &mut impl FnMut((HelperFamily, u8), String)) {
     if k.params.iter().any(|p| matches!(p.kind, ParamKind::TensorMap { .. })) {

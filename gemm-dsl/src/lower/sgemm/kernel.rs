@@ -106,7 +106,7 @@ pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
         b.title("If alpha is 0, the caller passes K = 0, so that A and B are not read.");
     }
     if plan.spec().names_depth() {
-        b.title("DEPTH is their true extent nevertheless, which the epilogue uses as k.");
+        b.title("DEPTH is the full extent along K, which the epilogue uses as k.");
     }
     if matches!(plan.kind(), KernelKind::Direct(d) if d.lanes() == Lanes::K) {
         b.title(
@@ -139,7 +139,7 @@ fn body(b: &mut KernelBuilder, plan: &SgemmPlan) {
     }
 }
 
-/// Sentence on the scalar variant: the requirements of the vector variant that it does not have.
+/// Sentence on the scalar variant, with the requirements that only the vector variant has.
 fn scalar_text(plan: &SgemmPlan) -> String {
     let layout = plan.layout();
     let (matrices, any) = match plan.kind().wgmma() {

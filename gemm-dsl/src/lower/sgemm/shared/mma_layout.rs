@@ -154,7 +154,7 @@ impl MmaCounts {
 fn fragment_text(plan: MmaPlan, t: &TiledPlan, loads: [bool; 2]) -> String {
     let order = match plan.terms() {
         // The instruction's own order.
-        8 => "A lane loads k = t and t + 4 of A and B, with t = lane % 4, as by the PTX ISA",
+        8 => "A lane loads k = t and t + 4 of A and B, with t = lane % 4, as in the PTX ISA",
         _ => {
             "By the PTX ISA, a lane has k = 2t, 2t + 1, 2t + 8, 2t + 9, with t = lane % 4. Loading \
              t, t + 4, t + 8, t + 12 of both A and B only reorders the sum"

@@ -200,8 +200,8 @@ impl Fallback {
         Self { unrepresentable, tickets }
     }
 
-    /// Emits `body` under the condition that the flag is set, or that K = 0, in which case nothing
-    /// is split. The last block then clears the flag.
+    /// Emits `body` under the condition that the flag is set or K = 0. For K = 0 nothing is split.
+    /// The last block then clears the flag.
     pub fn run(
         self,
         b: &mut KernelBuilder,

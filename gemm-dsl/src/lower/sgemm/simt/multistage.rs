@@ -52,8 +52,8 @@ pub(crate) fn asynchronous(
     let ring = MultistagePipeline { tiled, stages: ring, next, pending, a: a_copies, b: b_copies };
     if warp.is_some() && tiled.plan.spec().stream_k {
         b.comment(
-            "With K = 0 no tile is waited for, so none is copied: it could collide with the next \
-             tile's copies.",
+            "For K = 0 no copy is awaited, so none is started: it could collide with the copies \
+             for the next tile of C.",
         );
         b.if_(tiled.depth().gt(0), |b| ring.fill(b, stage_count, &first));
     } else {

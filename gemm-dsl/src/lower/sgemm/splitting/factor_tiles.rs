@@ -86,7 +86,7 @@ pub(crate) struct BlockFactorTile {
 }
 
 impl BlockFactorTile {
-    /// Emits `body` for the block's tile, once for the case that it belongs to A and once for B.
+    /// Emits `body` twice: for a block with a tile of A, and for a block with a tile of B.
     pub fn each(&self, b: &mut KernelBuilder, body: impl Fn(&mut KernelBuilder, &FactorTile)) {
         let of = |b: &mut KernelBuilder, factor: Factor, tile: Expr| {
             let side = self.side(b, factor, tile);
