@@ -27,9 +27,9 @@ spec! {
         /// Without the key: 16x16 threads or 8x1 warps.
         block(Block): Option<Block> = None, "",
             on naive("with `tile`, the block follows from `tile` and `thread` or `warp`");
-        /// Axis along which consecutive threads of a kernel without `tile` run. Under `k`, each
-        /// lane of a warp sums a part of K. A tree then combines the sums: for s = 16, 8, 4, 2, 1,
-        /// lane i adds the sum of lane i + s. Use `k` for matrix-vector shapes.
+        /// Axis along which consecutive threads of a kernel without `tile` are arranged. Under `k`,
+        /// each lane of a warp sums a part of K. A tree then combines the sums: for s = 16, 8, 4,
+        /// 2, 1, lane i adds the sum of lane i + s. Use `k` for matrix-vector shapes.
         lanes(Lanes): Lanes = Lanes::N, "lanes_{}",
             on naive("it arranges the threads of kernels without `tile`");
         /// Number of adjacent elements in a row of C that a thread computes one after the other.
@@ -51,8 +51,8 @@ spec! {
         /// Thread tile: the elements of C that one thread keeps in registers. A larger tile reuses
         /// each loaded operand more often and costs registers.
         thread(Rect): Rect = Rect::new(1, 1), "{}";
-        /// Assignment of the tile's elements to threads. It determines which accesses can be
-        /// vectors, and the bank conflicts.
+        /// Assignment of the tile's elements to threads. It determines the bank conflicts, and
+        /// which accesses can be vectors.
         fragment(Fragment): Fragment = Fragment::Blocked, "{}", on TILE;
         /// Accesses memory in vectors of 16 bytes, such as a `float4`, wherever the layout allows.
         float4(bool): bool = false, "float4";
@@ -215,7 +215,7 @@ impl SgemmSpec {
         Self::default().computing(self) == Self::default()
     }
 
-    /// Returns true if a single element of A or B that the splits cannot represent makes the kernel
+    /// Returns true if one unrepresentable element of A or B makes the kernel
     /// [in `f32`](Self::in_f32) recompute all of C. Otherwise only the sums that contain the
     /// element are recomputed.
     pub fn falls_back_as_a_whole(&self) -> bool {
@@ -240,7 +240,7 @@ impl SgemmSpec {
         spec.computing(self)
     }
 
-    /// Returns the key because of which the GEMM is not [invariant](Self::is_invariant), if any.
+    /// Returns the first key that makes the GEMM not [invariant](Self::is_invariant), if any.
     pub(crate) fn splits_sums(&self) -> Option<&'static str> {
         let splits = [
             ("arith", self.arith != Arith::F32),
@@ -312,7 +312,7 @@ impl SgemmSpec {
         }
     }
 
-    /// Returns the key because of which the threads of a kernel without a tile compute all their
+    /// Returns the first key that makes the threads of a kernel without a tile compute all their
     /// elements at once, if any.
     pub(crate) fn direct_by(&self) -> Option<&'static str> {
         let keys = [

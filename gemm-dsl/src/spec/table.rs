@@ -136,7 +136,7 @@ pub(crate) trait Table: Spec + Default {
         Self::key(name).and_then(|key| key.what.as_ref())
     }
 
-    /// Returns the first key because of which the two specs compute different results.
+    /// Returns the first key that makes the two specs compute different results.
     fn differs(&self, other: &Self) -> Option<&'static str> {
         let differs =
             |key: &&Key<Self>| key.what.as_ref().is_some_and(|what| !(what.same)(self, other));

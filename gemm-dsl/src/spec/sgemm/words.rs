@@ -4,7 +4,7 @@ use crate::spec::table::{Datum, KeyKind, KeyValue, words};
 use std::fmt;
 
 words! {
-    /// Axis of a GEMM along which consecutive threads run.
+    /// Axis of a GEMM along which consecutive threads are arranged.
     Lanes {
         /// Along the columns of C: accesses to B and C are coalesced.
         N = "n",
