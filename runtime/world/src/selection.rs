@@ -259,10 +259,10 @@ pub(crate) fn check_layout(spec: &SgemmSpec, lies: Option<GemmLayout>) -> Result
     match lies.filter(|lies| *lies != spec.layout) {
         None => Ok(()),
         Some(lies) => Err(impossible(
-            format!("a GEMM by `{spec}` of matrices that are stored as `{lies}`"),
+            format!("the kernel `{spec}` for matrices stored as `{lies}`"),
             &format!(
-                "its A and B are stored as `{}`. Pass them in this layout, or add `layout: {lies}` \
-                 to its spec",
+                "it needs A and B stored as `{}`. Pass them in this layout, or add `layout: \
+                 {lies}` to the spec",
                 spec.layout
             ),
         )),
