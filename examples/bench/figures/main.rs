@@ -42,7 +42,7 @@ enum Task {
         /// Folder of `figures measure`
         folder: Option<PathBuf>,
     },
-    /// Mark the figures whose texts have changed as taken before the current commit
+    /// Mark the figures whose texts have changed as older than the current commit
     Mark,
 }
 

@@ -80,7 +80,7 @@ pub struct Taken {
     /// Hash of the texts that were measured; none if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
-    /// Commit from which on a text differs, or may differ if the hash is not known.
+    /// Commit as of which a text differs, or may differ if the hash is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
 }
