@@ -64,11 +64,13 @@ pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
                 b.title("f16; this kernel undoes the scaling.");
             }
             let order = match plan.kind().wgmma() {
-                Some(_) if arith.is_scaled() => "row_max, splits, this kernel, f32 fallback",
-                Some(_) if arith.is_emulation() => "splits, this kernel, f32 fallback",
-                Some(_) | None => "splits, this kernel",
+                Some(_) if arith.is_scaled() => {
+                    "*_row_max, *_splits, this kernel, the fallback *_f32"
+                }
+                Some(_) if arith.is_emulation() => "*_splits, this kernel, the fallback *_f32",
+                Some(_) | None => "*_splits, this kernel",
             };
-            b.title(format!("Order of the launches: {order}."));
+            b.title(format!("Order of the kernels: {order}."));
             b.title(match plan.kind().wgmma() {
                 Some(t) if t.recomputes() => {
                     "A and B themselves are read only to recompute overflowed sums."
