@@ -160,8 +160,7 @@ impl<F: Fn(&str) -> Option<OsString>> Variables<F> {
         match above.and_then(|port| port.checked_add(ABOVE_MASTER_PORT)) {
             Some(port) => Ok(Address { host: bare(&host).to_owned(), port }),
             None => {
-                let need =
-                    "it has to be a port from 1 to 65534; the ranks meet at the next port";
+                let need = "it has to be a port from 1 to 65534; the ranks meet at the next port";
                 Err(wrong(name, &port.to_string(), need))
             }
         }
@@ -221,10 +220,8 @@ impl Job {
             let others = LAUNCHERS.iter().filter(|launcher| launcher.rank != SLURM.rank);
             for launcher in others {
                 if let Some((name, ranks)) = variables.first(launcher.ranks)? {
-                    let need = format!(
-                        "{} has to be set too, to the number of this rank",
-                        launcher.rank
-                    );
+                    let need =
+                        format!("{} has to be set too, to the number of this rank", launcher.rank);
                     return Err(wrong(name, &ranks, &need));
                 }
             }
