@@ -1,8 +1,8 @@
-//! Measures how much time a GPU saves if the operands of GEMMs are split in advance, against cuBLAS
-//! in `f32`.
+//! Measures the time that a GPU saves if the operands of GEMMs are split in advance. The GEMMs are
+//! compared with cuBLAS in `f32`.
 //!
-//! GEMMs with few and with many rows multiply by the same weights B. Each launch splits both
-//! operands, or B is split once in advance, or A and B are.
+//! GEMMs with few and with many rows multiply by the same weights B. There are three variants: each
+//! launch splits both operands, B is split once in advance, or both are split once in advance.
 //!
 //! ```text
 //! cargo run --release --example prepared

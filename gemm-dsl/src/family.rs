@@ -45,7 +45,7 @@ pub trait Plan:
     /// Builds the program in the form that back ends execute, with its CUDA C.
     ///
     /// # Errors
-    /// As [`program`](Self::program).
+    /// Returns the errors of [`program`](Self::program).
     fn artifact(&self) -> Result<Artifact, SpecErrors> {
         Ok(self.artifact_of(&self.program()?))
     }
@@ -120,9 +120,9 @@ impl ReducePlan {
     /// Builds the program that folds one shard.
     ///
     /// Its inputs are the inputs of [`Plan::program`], restricted to the shard. Its extents are
-    /// those of `outer`, `len` and `inner` that the spec uses, measured on the shard, followed by
-    /// `first` and `total`. `first` is the index of the shard's first element in the whole array,
-    /// and `total` is the whole array's length, both along the folded axis. Indices and `len` in a
+    /// `outer`, `len` and `inner` of the shard, as far as the spec uses them, followed by `first`
+    /// and `total`. `first` is the index of the shard's first element in the whole array, and
+    /// `total` is the whole array's length, both along the folded axis. Indices and `len` in a
     /// `map` refer to the whole array.
     ///
     /// Its outputs are the [`partials`](Self::partials) of the shard's runs. They are packed arrays
@@ -130,9 +130,9 @@ impl ReducePlan {
     /// `len`. An empty shard has no runs, and its program launches nothing.
     ///
     /// The contract of the kernels requires that `first` is a multiple of `run`. `len` must also be
-    /// a multiple of `run`, unless the shard is the last. A shard has at most 2^31 − 1 runs if all
-    /// elements of an array are folded, the limit of a grid along x. For rows, columns or matrices
-    /// it has at most 65,535, the limit along y.
+    /// a multiple of `run`, unless the shard is the last. If the whole array is folded, a shard has
+    /// at most 2^31 − 1 runs, the limit of a grid along x. For rows, columns or matrices, it has at
+    /// most 65,535 runs, the limit along y.
     ///
     /// # Errors
     /// Returns an error if the spec has no `run`, and the errors of [`Plan::program`].
@@ -145,8 +145,8 @@ impl ReducePlan {
     /// Its inputs are the [`partials`](Self::partials) of all runs of the whole array, in the order
     /// of the runs. They are packed arrays of shape (outer, runs, inner), where `runs` is
     /// [`runs`](ReduceSpec::runs) of the whole `len`, or 0 for an empty array. Its extents are
-    /// those of `outer`, `len` and `inner` that the spec uses, measured on the whole array. Its
-    /// outputs are the outputs of [`Plan::program`].
+    /// `outer`, `len` and `inner` of the whole array, as far as the spec uses them. Its outputs are
+    /// the outputs of [`Plan::program`].
     ///
     /// # Errors
     /// Returns the errors of [`program_of_shard`](Self::program_of_shard).

@@ -68,9 +68,9 @@
 //! completes a round and counts from 0 again. Everything that the participants did before they
 //! arrived is ordered before everything that the waiting threads do next. A thread that only
 //! arrives does not wait, and is ordered after no other thread. Before a warp arrives in a round,
-//! every arrival of the previous round must be ordered before it. This requires that one of its
-//! threads is ordered after one thread of each warp that arrived in the previous round. A thread
-//! may arrive without waiting at a barrier that is still incomplete when the block ends.
+//! every arrival of the previous round must be ordered before it. That is, one thread of the warp
+//! must be ordered after one thread of each warp that arrived in the previous round. A thread may
+//! arrive without waiting at a barrier that is still incomplete when the block ends.
 //!
 //! **Atomics.** A [`Stmt::Atomic`] evaluates its index and operands, then reads its word and writes
 //! it in one step. Each thread executes the atomic independently. All atomics on a word have one
@@ -104,10 +104,10 @@
 //! statements, each with the same operands. The instruction accumulates by
 //! `gemm_sim::tensor_core::Rules::dot`, starting from D or from +0. It is asynchronous: each of the
 //! four warps has its own agent, and each agent reads all of A and B. A commit closes a group of
-//! instructions. A [`WgmmaSync::Wait`] covers all groups except the most recent ones, and all lanes
-//! of its warp are then ordered after the groups that it covers. The wait orders nothing else among
-//! threads, not even among the threads of a warp. Between the instruction and the wait that covers
-//! it and names its accumulator array, no thread may touch the accumulators. Consecutive
+//! instructions. A [`WgmmaSync::Wait`] covers all groups except the `pending` most recent ones. All
+//! lanes of its warp are then ordered after the groups that it covers. The wait orders nothing else
+//! among threads, not even among the threads of a warp. Between the instruction and the wait that
+//! covers it and names its accumulator array, no thread may touch the accumulators. Consecutive
 //! instructions on the same accumulators must have the same shape. A [`WgmmaSync::Fence`] that
 //! names the array must precede the first instruction that changes an accumulator in it, and also
 //! the next such instruction after a statement that reads or writes any part of the array.
@@ -137,19 +137,20 @@
 //! to [`TensorSwizzle::alignment`] bytes. Before the block ends, some thread of it must have waited
 //! for the copy. No thread may write global memory covered by a tensor map while the kernel runs.
 //!
-//! **Clusters.** [`Kernel::cluster`] blocks that are neighbours along x form a cluster and run
-//! concurrently. [`Special::ClusterRank`] is a block's index in its cluster. [`Scope::Cluster`]
-//! covers the threads of all blocks of the cluster, and only barriers may use it. Each block has
-//! its own shared memory. Two operations access another block's shared memory, at the variable that
-//! has the same name there. A [`TensorCopy`] with a [`multicast`](TensorCopy::multicast) reads the
-//! array once and writes the shared memory of several blocks of the cluster. The bytes that a block
-//! receives count at the mbarrier of that block. A thread that waits for the phase there is also
-//! ordered after the phases that the issuer was ordered after, but after no other operation of the
-//! issuer. A [`MbarrierOp::ArriveRemote`] arrives at a barrier of another block. The thread that
-//! initialised the barrier must have published it by a [`ProxyFence::MbarrierInit`]. A relaxed
-//! arrival orders the copies, matrix instructions and waits that its thread is ordered after, but
-//! no accesses of threads. Both operations must be ordered before the exit of some thread of the
-//! target block. A kernel with clusters has no atomics.
+//! **Clusters.** Groups of [`Kernel::cluster`] blocks, neighbours along x, form clusters. The
+//! blocks of a cluster run concurrently. [`Special::ClusterRank`] is a block's index in its
+//! cluster. [`Scope::Cluster`] covers the threads of all blocks of the cluster, and only barriers
+//! may use it. Each block has its own shared memory. Two operations access another block's shared
+//! memory, at the variable that has the same name there. A [`TensorCopy`] with a
+//! [`multicast`](TensorCopy::multicast) reads the array once and writes the shared memory of
+//! several blocks of the cluster. The bytes that a block receives count at the mbarrier of that
+//! block. A thread that waits for the phase there is also ordered after the phases that the issuer
+//! was ordered after, but after no other operation of the issuer. A [`MbarrierOp::ArriveRemote`]
+//! arrives at a barrier of another block. The thread that initialised the barrier must have
+//! published it by a [`ProxyFence::MbarrierInit`]. A relaxed arrival orders the copies, matrix
+//! instructions and waits that its thread is ordered after, but no accesses of threads. Both
+//! operations must be ordered before the exit of some thread of the target block. A kernel with
+//! clusters has no atomics.
 //!
 //! **Proxies.** Ordinary statements access memory through the generic proxy. TMA copies, and
 //! warpgroup matrix instructions that read shared memory, use the async proxy. An access through

@@ -1,6 +1,6 @@
 //! Kernel generator behind `gemm-runtime`: it turns a declarative spec into CUDA C.
 //!
-//! This crate is internal. Depend on `gemm-runtime`, whose interface is the stable one.
+//! This crate is internal. Depend on `gemm-runtime`, whose interface is stable.
 //!
 //! [`parse`] reads a spec and calls [`plan`], which checks it and resolves its defaults. [`lower`]
 //! builds the kernels from a plan, and the verifier of the [`ir`] checks each finished kernel.

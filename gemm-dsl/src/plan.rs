@@ -100,8 +100,8 @@ impl Faults {
         }
     }
 
-    /// Reports keys that are given but have no effect. Of several such keys that depend on one
-    /// another, only the first is reported.
+    /// Reports keys that are given but have no effect. If several such keys depend on one another,
+    /// only the first is reported.
     pub(crate) fn check_acting<S: Table>(&mut self, spec: &S) {
         for key in S::KEYS {
             let Some(on) = key.acts_on.as_ref().filter(|_| key.is_idle(spec)) else { continue };

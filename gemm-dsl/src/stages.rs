@@ -181,7 +181,7 @@ fn pipelines(ladder: &mut Ladder<SgemmSpec>) {
     let one = |s: SgemmSpec| s.blocks_per_sm(1);
     // A matrix that is contiguous along M or N is not transposed, so its copies are 16 bytes wide
     // and its shared rows need no padding. A and B are then copied alike, and the taller tile is
-    // faster: 1.045 of the speed of cuBLAS instead of 1.015, at 4096 on an H200.
+    // faster: 1.045 times the speed of cuBLAS instead of 1.015 times, at 4096 on an H200.
     ladder.step(&fastest, 23, "layout_tn", |s| {
         one(s)
             .layout(GemmLayout::Tn)
@@ -193,8 +193,8 @@ fn pipelines(ladder: &mut Ladder<SgemmSpec>) {
             .spread(1)
             .order(Order::RowSerpentine)
     });
-    // Copies transpose both matrices. `tune` found this spec: 1.015 of the speed of cuBLAS at 4096
-    // on an H200.
+    // Copies transpose both matrices. `tune` found this spec: 1.015 times the speed of cuBLAS at
+    // 4096 on an H200.
     ladder.step(&fastest, 24, "layout_nt", |s| {
         s.layout(GemmLayout::Nt)
             .tile(Tile::new(256, 128, 16))
@@ -210,7 +210,7 @@ fn pipelines(ladder: &mut Ladder<SgemmSpec>) {
         Err(faults) => unreachable!("a test plans every spec of the catalogue: {faults}"),
     };
     // The fastest specs that `tune` found at 4096 on an H200. With their epilogues they take 1.043
-    // and 1.000 of the time of a plain cuBLAS GEMM.
+    // and 1.000 times as long as a plain cuBLAS GEMM.
     let relu = epilogue("|acc, bias[n]| relu(acc + bias)");
     ladder.step(&fastest, 27, "epilogue_bias_relu", |s| one(s).epilogue(relu).spread(11));
     let gelu = epilogue("|acc, bias[n], residual[m, n]| gelu(acc + bias) + residual");
@@ -281,7 +281,7 @@ fn tensor_cores(ladder: &mut Ladder<SgemmSpec>) {
     ladder.step(&splits, 42, "wgmma_f16x3", |s| s.stages(3).arith(Arith::F16x3));
     ladder.step(&persistent, 43, "cluster_multicast", |s| s.cluster(2));
     // `mma.sync` on converted matrices. Tiles of bf16 take half of the shared memory, and converted
-    // values no registers, so two blocks of these tiles are resident.
+    // values take no registers. Two blocks of these tiles are therefore resident.
     let converted = ladder.step(&loaded, 44, "mma_converted", |s| {
         s.convert(Convert::Matrix)
             .tile(Tile::new(128, 128, 32))
@@ -290,7 +290,8 @@ fn tensor_cores(ladder: &mut Ladder<SgemmSpec>) {
             .stages(3)
             .raster(8)
     });
-    // Two blocks are resident, because one keeps all fragments and accumulators in registers.
+    // Two blocks are resident: a block with these smaller tiles keeps all fragments and
+    // accumulators in registers.
     ladder.step(&converted, 45, "mma_converted_bf16x6", |s| {
         s.arith(Arith::Bf16x6)
             .tile(Tile::new(128, 64, 32))

@@ -92,8 +92,8 @@ pub(crate) trait RuleSpec: Table + TableFamily {
     /// Example of a spec for a rule, for messages.
     const LINE: &'static str;
 
-    /// Function that returns the key because of which a spec does not sum in ascending order, if
-    /// there is one. `None` if tables of the family cannot be `invariant`.
+    /// Function that returns the key, if any, that makes a spec sum in an order other than
+    /// ascending. `None` if tables of the family cannot be `invariant`.
     const VARIES: Option<fn(&Self) -> Option<&'static str>>;
 
     /// Rounding of specs; `None` if tables of the family have no `accuracy`.

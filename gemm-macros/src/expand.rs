@@ -62,7 +62,7 @@ fn checked_rows<S: TableFamily>(table: syn::Result<KernelTable<S>>) -> syn::Resu
 }
 
 /// Returns the expression for a value of a table type, with a static slot for the parsed table.
-/// After an error, its text is empty and is never parsed.
+/// After an error, the table's text is empty and is never parsed.
 fn table_of(
     runtime: &TokenStream,
     slot: &str,
@@ -153,8 +153,8 @@ fn checked<T>(generated: Result<T, SpecErrors>) -> syn::Result<T> {
     generated.map_err(|errors| syn::Error::new(Span::call_site(), errors))
 }
 
-/// Returns the expression for a value of a kernel type. After an error, its artifact is empty and
-/// is never launched.
+/// Returns the expression for a value of a kernel type. After an error, the kernel's artifact is
+/// empty and is never launched.
 fn expression(
     runtime: &TokenStream,
     kernel: &TokenStream,

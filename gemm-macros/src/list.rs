@@ -16,7 +16,7 @@ impl List {
         Self(operands)
     }
 
-    /// Checks that the operands are not too many to be listed in a kernel's type.
+    /// Checks that a kernel's type can list this many operands.
     pub(crate) fn check(&self) -> syn::Result<()> {
         let most = EpilogueArg::MOST_LISTED;
         let Some((operand, place)) = self.0.get(most) else { return Ok(()) };

@@ -84,7 +84,7 @@ pub trait Backend: Sized + 'static {
     ) -> Result<Self::Address>;
 
     /// Records whether the memory from [`scratch_of_zeros`](Self::scratch_of_zeros) holds zeros:
-    /// false from the program's first launch on, true after its last one.
+    /// false from the program's first launch on, true after its last launch.
     fn holds_zeros(workspace: &mut Self::Workspace<'_>, holds: bool);
 
     /// Loads the machine code of a kernel and returns the load time, or `None` if the code was

@@ -216,9 +216,10 @@ impl<'a> SgemmCall<'a> {
     /// Returns the rule of the device's table that computes this GEMM, with the reason.
     ///
     /// The returned line is the spec of the rule, with keys added for the call: `layout` and
-    /// `pitched` for the matrices, `scaled` if alpha or beta is set, and `batch`. It has fewer
-    /// `stages`, `slices` or `blocks_per_sm` if shared memory does not suffice. For a column-major
-    /// C, the rule is chosen for the transposed GEMM Cᵀ = Bᵀ·Aᵀ, whose `m` is the n of this call.
+    /// `pitched` for the matrices, `scaled` if alpha or beta is set, and `batch`. If shared memory
+    /// does not suffice, the line has fewer `stages`, `slices` or `blocks_per_sm`. For a
+    /// column-major C, the rule is chosen for the transposed GEMM Cᵀ = Bᵀ·Aᵀ, whose `m` is the n of
+    /// this call.
     ///
     /// ```
     /// use gemm_runtime::{Device, MatrixMut, MatrixRef, sgemm};
@@ -334,11 +335,11 @@ fn launch(
     }
 }
 
-/// Returns the tables by which [`sgemm`] chooses a kernel: the first for single GEMMs, the second
-/// for batches and lists. All specs of the second have `batch: strided`.
+/// Returns the two tables by which [`sgemm`] chooses a kernel. The first is for single GEMMs. The
+/// second is for batches and lists; its specs have `batch: strided`.
 ///
-/// * `sm_90`: the rules for single GEMMs are measured on an H200; those for batches are written by
-///   hand.
+/// * `sm_90`: the rules for single GEMMs are measured on an H200; the rules for batches are written
+///   by hand.
 /// * `sm_80` (also for 87), `sm_89` (86 and 88), `sm_100` (101, 103 and 110) and `sm_120` (121):
 ///   the rules of `sm_90`, adapted to the shared memory of the GPU and not measured.
 /// * Other GPUs, and the simulator (`None`): rules that every GPU can run, not measured.

@@ -1,22 +1,21 @@
 //! Disk cache of compiled kernels.
 //!
 //! Each entry is a file named after its key, the SHA-256 of everything that determines the machine
-//! code except the compiler. The file contains its key, the compiler's version, and a digest of
-//! both and its payload. A reader therefore detects a damaged, truncated or misplaced file; the
-//! kernel is then compiled again, and the file is replaced. A writer writes a temporary file and
-//! renames it. Even with several writers, a reader finds either a whole entry or none.
+//! code except the compiler. The file contains its key, the compiler's version, the payload, and a
+//! digest. A reader therefore detects a damaged, truncated or misplaced file; the kernel is then
+//! compiled again, and the file is replaced. A writer writes a temporary file and renames it. Even
+//! with several writers, a reader finds either a whole entry or none.
 //!
 //! The compiler is not in the key because a hit must not load it. An entry of an older compiler is
-//! replaced only if the process has loaded a newer one to compile another kernel.
+//! replaced only if the process has loaded a newer compiler for another kernel.
 //!
 //! The directory is `GEMM_CACHE_DIR` if set (an empty value disables the cache), otherwise the
 //! platform's cache directory. A cache that cannot be read or written only costs compile time: no
 //! launch fails. Entries have the permissions that the umask allows, so that users may share a
 //! directory.
 //!
-//! After each write, entries are removed, those that were not used for the longest time first,
-//! until their total size is at most `GEMM_CACHE_MAXSIZE` bytes. A hit sets the time of an entry,
-//! at most once a day.
+//! After each write, the least recently used entries are removed until the total size is at most
+//! `GEMM_CACHE_MAXSIZE` bytes. A hit sets the time of an entry, at most once a day.
 
 use sha2::{Digest, Sha256};
 use std::fs;
@@ -34,7 +33,7 @@ const EXTENSION: &str = "cubin";
 /// Maximum total size of all entries in bytes, unless `GEMM_CACHE_MAXSIZE` is set. It is the same
 /// as that of CUDA's own cache.
 const MAX_SIZE: u64 = 1 << 30;
-/// Age of an entry's time of use from which a hit updates the time.
+/// Minimum age of an entry's time of use for a hit to update it.
 const STALE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Machine code and the version (major, minor) of its compiler.
@@ -316,7 +315,7 @@ mod tests {
         assert_eq!(mode(entry(&cache, key)), mode(plain));
     }
 
-    /// Three entries fit. The one that was not used for the longest time is removed.
+    /// Three entries fit. The least recently used entry is removed.
     #[test]
     fn the_least_recently_used_entries_are_evicted() {
         let (_dir, mut cache, _) = cache();

@@ -134,7 +134,7 @@ pub fn nvrtc_version() -> Result<(u32, u32)> {
 
 /// Returns the machine code from the disk cache or the compiler, and true if it was compiled.
 /// `release` is the oldest release of NVRTC that knows the instructions. `driver` is the version of
-/// the driver that will load the code; another one may not be able to.
+/// the driver that will load the code; another driver may reject it.
 ///
 /// NVRTC is loaded only if it must compile.
 pub(crate) fn cubin(

@@ -82,8 +82,8 @@ pub enum Error {
     },
     /// NVRTC was found, but no version that knows the architecture and the instructions.
     #[error(
-        "no NVRTC that was found compiles for {need}. Run `pip install nvidia-cuda-nvrtc`, or set \
-         `GEMM_NVRTC_PATH` to another NVRTC library or its directory. Looked in:\n{}",
+        "no NVRTC library found here compiles for {need}. Run `pip install nvidia-cuda-nvrtc`, or \
+         set `GEMM_NVRTC_PATH` to another NVRTC library or its directory. Looked in:\n{}",
         indented(searched)
     )]
     NvrtcUnsuitable {
@@ -177,8 +177,8 @@ pub enum Error {
     },
     /// Matrices of a list differ in shape or strides.
     #[error(
-        "{what} of matrix {nth} of the list is {found}, but that of matrix 0 is {expected}: all \
-         matrices of a list must have one shape and layout"
+        "{what} is {found} in matrix {nth} of the list, but {expected} in matrix 0: all matrices \
+         of a list must have the same shape and layout"
     )]
     Unlike {
         /// Index of the matrix, from 0 on.
@@ -368,8 +368,8 @@ pub enum Error {
     },
     /// The kernel needs more shared memory than the device allows a block.
     #[error(
-        "kernel `{kernel}` needs {needed} bytes of shared memory, but {device} allows a block \
-         {limit}. Use a smaller tile or fewer stages"
+        "kernel `{kernel}` needs {needed} bytes of shared memory, but {device} allows {limit} \
+         per block. Use a smaller tile or fewer stages"
     )]
     SharedMemory {
         /// Name of the kernel in the generated CUDA text.

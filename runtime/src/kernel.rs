@@ -211,10 +211,9 @@ impl<S, E> Kernel<S, E> {
         &self.artifact().line
     }
 
-    /// Returns the CUDA C translation unit of the launch that computes C, or that folds the inputs.
-    /// If this launch has several [variants](crate::Variant), returns the unit of the variant with
-    /// 16-byte accesses, if there is one, or without guards. [`sources`](Self::sources) returns all
-    /// units.
+    /// Returns the CUDA C translation unit of the kernel that computes C or folds the inputs. If
+    /// this kernel has several [variants](crate::Variant), returns the preferred variant, which has
+    /// 16-byte accesses or no guards. [`sources`](Self::sources) returns all units.
     pub const fn source(&self) -> &str {
         match self.sources() {
             [Cow::Borrowed(first), ..] => first,

@@ -64,8 +64,8 @@ mod tests {
     use super::KernelArg;
     use gemm_dsl::ir::{Elem, Ty};
 
-    /// An argument is as wide as its parameter. A GPU reads as many bytes as the parameter has, and
-    /// the simulator cannot check it.
+    /// An argument is as wide as its parameter. A GPU reads the bytes of the parameter, so the
+    /// simulator cannot check the width of the argument.
     #[test]
     fn a_number_is_as_wide_as_its_parameter() {
         const BITS: u64 = 0x0123_4567_89ab_cdef;

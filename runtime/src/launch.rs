@@ -230,7 +230,7 @@ impl<'a, B: Backend> ProgramBackend for Run<'a, '_, B> {
         let KernelLaunch { kernel, grid, is_main, .. } = *launch;
         let counters = self.backend.launch(self.program, kernel, grid, is_main, &arguments)?;
         // A later launch of the program may fail, so the scratch memory counts as zero only after
-        // the last one.
+        // the last launch.
         if let Some(workspace) = &mut self.workspace {
             B::holds_zeros(workspace, false);
         }

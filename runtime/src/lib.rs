@@ -62,9 +62,9 @@
 //! * `GEMM_NVRTC_PATH`: the NVRTC library, or its directory. If the variable is not set, NVRTC is
 //!   looked up on the loader's path, in `CUDA_PATH`, `CUDA_HOME`, `CONDA_PREFIX` and
 //!   `/usr/local/cuda`, and in Python wheels. A library that is too old for the GPU or for a
-//!   kernel's instructions is passed over.
+//!   kernel's instructions is skipped.
 //! * `GEMM_PYTHON`: Python interpreter that is started to find wheels if no other place has NVRTC;
-//!   `python3` by default. With an empty value, none is started.
+//!   `python3` by default. With an empty value, no interpreter is started.
 //! * `GEMM_CACHE_DIR`: directory of compiled kernels. An empty value disables the cache.
 //! * `GEMM_CACHE_MAXSIZE`: maximum size of that directory in bytes, 1 GiB by default. The kernels
 //!   that were not used for the longest time are removed first.
@@ -313,7 +313,7 @@ macro_rules! sgemm_kernel {
 /// * `accuracy: norm;` also admits `f16x3`, whose error bound is relative to the greatest magnitude
 ///   of a row of A or column of B.
 ///
-/// No table admits `bf16`, `f16` and `tf32`, which round A and B. To use them, build an
+/// No table admits `bf16`, `f16` or `tf32`, because they round A and B. To use them, build an
 /// [`SgemmKernel`].
 ///
 /// ```

@@ -121,8 +121,8 @@ impl<'a, T: Element> MatrixListMut<'a, T> {
         Ok(Self { arrays, cuda, shape, borrowed: PhantomData })
     }
 
-    /// List of rectangles of one matrix, all of `extents` (rows, columns). `firsts` has the row and
-    /// the column of the first element of each rectangle.
+    /// List of rectangles of one matrix. `extents` are the rows and columns of every rectangle.
+    /// `firsts` has the row and the column of each rectangle's first element.
     ///
     /// The constructor compares each pair of rectangles whose memory ranges overlap. In a row-major
     /// matrix, the ranges of all rectangles in the same rows overlap, so a list of single columns

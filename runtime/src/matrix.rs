@@ -15,10 +15,10 @@ const ROW_ALIGNMENT: usize = 16;
 /// 16 bytes. A `pitched` kernel can then use 16-byte accesses for any number of columns. Kernels
 /// never write the padding, and the padding never affects a result.
 ///
-/// A kernel without the key `pitched` accepts only packed matrices. An `f32` matrix of these
-/// methods is packed if its number of columns is a multiple of 4: such a kernel works at 64 columns
-/// and fails at 65. Use `pitched` kernels, [`sgemm`](crate::sgemm) or a table. For a packed matrix
-/// of any width, use [`Device::upload`] or [`Device::alloc`] with a
+/// A kernel without the key `pitched` accepts only packed matrices. These methods pack an `f32`
+/// matrix only if its number of columns is a multiple of 4. A kernel without `pitched` therefore
+/// works at 64 columns and fails at 65. Use `pitched` kernels, [`sgemm`](crate::sgemm) or a table.
+/// For a packed matrix of any width, use [`Device::upload`] or [`Device::alloc`] with a
 /// [`MatrixRef`](crate::MatrixRef) or [`MatrixMut`](crate::MatrixMut).
 ///
 /// ```

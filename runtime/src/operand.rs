@@ -103,8 +103,8 @@ pub trait Output: sealed::Output<<Self as Output>::Element> {
 )]
 pub trait OutputOf<T>: Output<Element = T> {}
 
-/// [`Input`] without a shape: consecutive elements, of which a [`MatrixRef`](crate::MatrixRef) can
-/// be a view.
+/// [`Input`] without a shape: consecutive elements, from which a [`MatrixRef`](crate::MatrixRef)
+/// can be built.
 ///
 /// ```
 /// use gemm_runtime::bounds::Vector;
@@ -150,8 +150,8 @@ pub trait Vector: Input {}
 )]
 pub trait VectorOf<T: Element>: Vector<Element = T> {}
 
-/// [`Output`] without a shape: consecutive elements, of which a [`MatrixMut`](crate::MatrixMut) can
-/// be a view.
+/// [`Output`] without a shape: consecutive elements, from which a [`MatrixMut`](crate::MatrixMut)
+/// can be built.
 ///
 /// ```
 /// use gemm_runtime::bounds::VectorMut;
@@ -282,7 +282,7 @@ impl<T: Element> Shared<'_, T> {
         matches!(self, Shared::List(..))
     }
 
-    /// Consecutive elements of an array, or `None` for a list or if the range is not inside the
+    /// Consecutive elements of an array. `None` for a list, or if the range is not inside the
     /// array.
     pub fn part(&self, range: Range<usize>) -> Option<Self> {
         match self {

@@ -11,7 +11,7 @@ use std::fmt;
 /// before offset `i + 1`.
 ///
 /// `n` segments have `n + 1` ascending offsets. A segment between two equal offsets is empty.
-/// Elements before the first offset belong to no segment, nor do elements from the last offset on.
+/// Elements before the first offset, and elements from the last offset on, belong to no segment.
 ///
 /// The type of the offsets, `u32` or `u64`, must be the `index` of the kernels that take the
 /// segments. The offsets are checked when the segments are built and never change, so no launch

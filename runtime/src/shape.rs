@@ -75,8 +75,8 @@ impl Shape {
         rows.flat_map(move |first| (0..cols).map(move |col| first + col * col_stride))
     }
 
-    /// Returns true if two matrices of this shape, `distance` elements apart, share an element. No
-    /// two elements of the shape itself may share an offset.
+    /// Returns true if two matrices of this shape, `distance` elements apart, share an element. The
+    /// elements of one matrix must have distinct offsets.
     pub(crate) fn overlaps_shifted(&self, distance: u64) -> bool {
         let along = |extent: usize, stride: usize| (stride as u64, extent as u64 - 1);
         if self.rows == 0 || self.cols == 0 {
@@ -88,8 +88,9 @@ impl Shape {
             true => axes,
             false => [axes[1], axes[0]],
         };
-        // A shared element is as many large strides away as fit into the distance, or one more: the
-        // small strides together are shorter than a large stride.
+        // The distance to a shared element is a number of large strides plus or minus small
+        // strides. The small strides together are shorter than a large stride, so two numbers are
+        // possible.
         let steps = distance / large;
         [steps, steps + 1].into_iter().any(|steps| {
             let left = distance.abs_diff(steps.saturating_mul(large));

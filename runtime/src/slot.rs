@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[derive(Debug)]
 pub struct KernelSlot(AtomicUsize);
 
-/// Number of a slot that has none yet.
+/// Value that stands for a missing number.
 const NONE: usize = usize::MAX;
 
 impl Default for KernelSlot {

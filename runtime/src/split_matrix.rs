@@ -22,10 +22,10 @@ use std::sync::Arc;
 /// A launch with plain matrices splits them anew each time. Pass a `SplitMatrix` as B, or its
 /// [transpose](Self::t) as A. It borrows the matrix, which therefore cannot change.
 ///
-/// Every `mma: wgmma` kernel with the same `arith` uses the splits. All other kernels, batched
-/// kernels and epilogues read the matrix itself. If the splits cannot represent all numbers of the
-/// matrix, every launch reads the matrix itself. A result has the same bits with and without
-/// splits.
+/// Every `mma: wgmma` kernel without `batch` and with the same `arith` uses the splits. Other
+/// kernels, and epilogues that take the matrix as an operand, read the matrix itself. If the splits
+/// cannot represent all numbers of the matrix, every launch reads the matrix itself. A result has
+/// the same bits with and without splits.
 ///
 /// ```
 /// use gemm_runtime::spec::Arith;
@@ -53,7 +53,7 @@ pub struct SplitMatrix<'b> {
 }
 
 impl Device {
-    /// Computes the splits of a matrix, for GEMMs with this `arith` whose B it is.
+    /// Computes the splits of a matrix that is B in GEMMs with this `arith`.
     ///
     /// If `arith` emulates `f32`, the call waits on a GPU until the splits are computed and
     /// checked. If the splits cannot represent every number, they are dropped.
@@ -130,7 +130,7 @@ struct SplitLayout {
 }
 
 impl SplitLayout {
-    /// Layout that the program that computes the splits declares for its output.
+    /// Layout that the splitting program declares for its output.
     fn new(program: &CachedProgram, values: &ProgramValues) -> Result<Self> {
         let output = &program.program().outputs[0];
         let PackedLayout { axes, len } = values.packed(&output.dims)?;

@@ -79,8 +79,7 @@ fn ready(device: &Device, program: &CachedProgram, id: KernelId) -> Result<Optio
     dispatch!(device, on => on.backend.ready(program, id))
 }
 
-/// Results of all items, in the order of the items. At most as many threads as processors compute
-/// them.
+/// Results of all items, in the order of the items, computed by at most one thread per processor.
 fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let worker = || {

@@ -46,8 +46,8 @@ fn begins(owners: &Ownership, name: &str) -> Result<([u64; 2], Option<[u64; 2]>)
     Ok((tile.ok_or("no such tile")?.at, held))
 }
 
-/// Checks that the elements of C of a lane among the first 32 are framed if and only if the lane
-/// reads the marked element of A or B.
+/// Checks the frames of the first 32 lanes: a lane's elements of C are framed if and only if the
+/// lane reads the marked element of A or B.
 fn marks(by: By, (name, [row, column]): (&str, [u64; 2])) -> Result<(), Failed> {
     let (ladder, stage, page) = STAGE;
     let report = report_of(ladder, stage)?;

@@ -28,7 +28,7 @@ pub struct ParsedPage<'p> {
 /// Counts of items that must occur on the pages several times.
 #[derive(Default, Debug)]
 struct Found {
-    /// Keys that no counter shows and whose changed lines are shown.
+    /// Keys without an effect on counters whose changed lines are shown.
     unseen_keys: usize,
     /// Blocks named by their coordinates.
     blocks: usize,
@@ -37,8 +37,8 @@ struct Found {
 }
 
 /// Checks that every page parses, its links resolve, it loads nothing, and its terms are explained.
-/// Keys that no counter shows have their changed lines, blocks are named in one form, and each key
-/// has registers. All faults are reported, page by page.
+/// Keys without an effect on counters have their changed lines, blocks are named in one form, and
+/// each key has registers. All faults are reported, page by page.
 pub fn pages_are_sound() -> Result<(), Failed> {
     let pages: Vec<(&str, &str)> = pages_and_faults()?.collect();
     let asked = pages.par_iter().map(|(name, html)| {
@@ -299,7 +299,7 @@ fn section_of(dom: &RcDom, id: &str) -> Option<Handle> {
     sections.find(|of| attribute(of, "id").as_deref() == Some(id))
 }
 
-/// A key that no counter shows has the lines of the source that it changes.
+/// A key without an effect on counters has the source lines that it changes.
 fn unseen_keys_are_shown(page: &ParsedPage<'_>, found: &mut Found) -> Checked {
     let Some(ledger) = section_of(&page.dom, "ledger") else { return Ok(()) };
     if all(&ledger, "table").iter().any(|table| all(table, "tr").is_empty()) {
@@ -307,7 +307,7 @@ fn unseen_keys_are_shown(page: &ParsedPage<'_>, found: &mut Found) -> Checked {
     }
     for row in all(&ledger, "tr") {
         let said = text(&row);
-        if !said.contains("no counter shows it") {
+        if !said.contains("no counter shows an effect") {
             continue;
         }
         let changed = all(&row, "tr")
@@ -372,9 +372,9 @@ pub fn sections_say_what_they_leave_out() -> Result<(), Failed> {
 pub fn a_fault_says_whose_lines_it_counts() -> Result<(), Failed> {
     let dom = parse(fault::race()?);
     let said = text(&dom.document);
-    let (_, behind) = said.split_once("changed at line ").ok_or("no change is named")?;
+    let (_, behind) = said.split_once("one change at line ").ok_or("no change is named")?;
     let (line, what) =
-        behind.split_once(" of its unchanged source, ").ok_or("no source is named")?;
+        behind.split_once(" of the original source, ").ok_or("no source is named")?;
     let number: usize = line.parse()?;
     let spec: SgemmSpec = fault::LINE.parse()?;
     let unchanged = cuda::source(&spec.plan()?.program()?.kernels()[0]);

@@ -16,7 +16,7 @@ const STAGES: [(&str, u32); 3] = [("reduce", 6), ("sgemm", 9), ("sgemm", 39)];
 /// Sizes at which stages are shown: GEMMs and reductions.
 const SHOWN: [u64; 2] = [4096, 1 << 28];
 
-/// Number of columns before those of the units: the changes, and the bottleneck.
+/// Number of columns before the units' columns: the changes, and the bottleneck.
 const BEFORE: usize = 2;
 
 /// Mark on a number that assumes L1 cache hits.

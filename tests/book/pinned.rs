@@ -10,7 +10,7 @@ use std::path::Path;
 /// Page and report whose snapshots are complete.
 const PAGE: &str = "sgemm_02_naive.html";
 const REPORT: (&str, u32) = ("reduce", 5);
-/// Sections with a snapshot, on a page with a ring of asynchronous copies, a page with a ring of
+/// Sections with a snapshot, on three pages: with a ring of asynchronous copies, with a ring of
 /// boxes for tensor cores, and the front page.
 const SAID: [(&str, &[&str]); 3] = [
     ("sgemm_22_fastest", &["answer", "ledger", "pipeline", "sync"]),

@@ -35,8 +35,8 @@ const STAGES: [(&str, u32); 18] = [
     ("sgemm", 39),
 ];
 
-/// GEMMs whose warps have much work after their K loop. They write partial sums, add those of other
-/// blocks, or multiply in parts.
+/// GEMMs whose warps have much work after their K loop. They write partial sums, add the partial
+/// sums of other blocks, or multiply in parts.
 const LONG_ENDS: [u32; 3] = [22, 32, 36];
 /// Stage whose blocks have a single tile each, without a loop that loads tiles.
 const OF_ONE_TILE: (&str, u32) = ("sgemm", 31);

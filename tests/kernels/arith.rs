@@ -147,8 +147,8 @@ fn bits_of_wgmma_depend_only_on_promotion() {
     }
 }
 
-/// A value that the splits of converted matrices cannot represent is found in each tile of A and B,
-/// by all blocks that multiply it and by no others.
+/// A value that the splits of converted matrices cannot represent is found in every tile of A and
+/// B. All blocks that multiply the value find it, and no others.
 fn flags_of_all_tiles_are_read() {
     let cases = [
         ("tile: 48x48x32, warp: 16x24", Size::new(89, 90, 70)),
@@ -314,8 +314,8 @@ fn emulations_keep_their_bounds() {
 }
 
 /// With scaled rows and columns, the error is within the bound for any exponent of their largest
-/// element, from the smallest that can be scaled to the largest finite one. The largest elements
-/// may be multiplied by zeros, while the other elements are 2^16 times smaller.
+/// element. The exponents reach from the smallest that can be scaled to the largest finite one. The
+/// largest elements may be multiplied by zeros, while the other elements are 2^16 times smaller.
 fn scaled_lines_keep_their_bound_at_every_exponent() {
     let spec: SgemmSpec = "tile: 64x8x64, arith: f16x3, mma: wgmma".parse().expect("a line");
     let mut random = Random::new(31);

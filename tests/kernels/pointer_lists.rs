@@ -146,7 +146,7 @@ fn the_matrices_of_a_list_are_alike() {
         match list(second) {
             Err(error @ Error::Unlike { nth, what, found, expected: first }) => {
                 assert_eq!((nth, what, found, first), expected);
-                assert!(error.to_string().contains("of matrix 1 of the list is"), "{error}");
+                assert!(error.to_string().contains("in matrix 1 of the list"), "{error}");
             }
             other => panic!("{other:?}"),
         }

@@ -41,7 +41,7 @@ const ENDS_AT: f64 = f32::MAX as f64;
 #[derive(Default)]
 struct Seen {
     infinite: usize,
-    /// Finite, though an order of additions exists that overflows.
+    /// Finite sums that overflow in some order of additions.
     back_in_range: usize,
     in_range: usize,
     /// Largest error beyond the relative bound, in units of 2^-149 for each element of K.
@@ -105,8 +105,8 @@ fn close_to(size: Size, ends: i32, random: &mut Random) -> Problem {
     Problem::of(size, a, b)
 }
 
-/// Judges sums by exact arithmetic. A finite one keeps the error bound. An infinite one is either
-/// beyond the range, or what `f32` multiply-adds compute.
+/// Judges sums by exact arithmetic. A finite sum is within the error bound. An infinite sum is
+/// either beyond the range, or the result of `f32` multiply-adds.
 fn judge(spec: &SgemmSpec, problem: &Problem, sums: &[f32], seen: &mut Seen) -> Result<(), String> {
     let Size { n, k, .. } = problem.size;
     for (at, &sum) in sums.iter().enumerate() {
@@ -188,7 +188,8 @@ fn run(device: &Device, spec: &SgemmSpec, ends: i32, seen: &mut Seen) -> Result<
     Ok(results)
 }
 
-/// A batch of the problem, the problem with −A, and the problem again has the bits of each.
+/// A batch of three GEMMs has the bits of each: the problem, the problem with −A, and the problem
+/// again.
 fn in_a_batch(
     device: &Device,
     spec: &SgemmSpec,

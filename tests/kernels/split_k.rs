@@ -40,8 +40,8 @@ const LINES: [(&str, usize); 15] = [
     ("block: 2x2, lanes: k, thread: 4x1, float4, split_k: auto", 2),
 ];
 
-/// Size with at least two tiles along M and N. K has five tiles or rounds, the last of them
-/// partial. The partitions have two, two and one of them.
+/// Size with at least two tiles along M and N. K has five tiles or rounds, of which the last is
+/// partial. The three partitions have two, two and one of these.
 fn size(spec: &SgemmSpec) -> Size {
     let depth = spec.plan().expect("a sound spec").depth() as usize;
     Size { m: 20, n: 24, k: 4 * depth + (depth / 2).next_multiple_of(4) }

@@ -50,7 +50,7 @@ fn sources_can_be_read_in_constants() {
     assert_eq!(NAMED.len(), 2);
 }
 
-/// The kernel of a macro and that of its text share a program, whichever a device sees first.
+/// The kernels of a macro and of its text share a program, whichever of them a device sees first.
 #[test]
 fn a_kernel_of_a_macro_and_of_a_text_are_one() -> Result<(), gemm_runtime::Error> {
     const GEMM: SgemmKernel = sgemm_kernel!(tile: 16x16x8, thread: 4x4);

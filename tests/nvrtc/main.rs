@@ -31,9 +31,8 @@ const ARCHITECTURES: [u32; 5] = [75, 80, 90, 100, 120];
 /// snapshots compile each stage for sm_80, sm_90 and sm_100.
 fn architectures_of(stage: u32, spec: &impl Family) -> &'static [u32] {
     let program = spec.plan().and_then(|plan| plan.program());
-    let is_specific = program.is_ok_and(|program| {
-        program.kernels().iter().any(|kernel| kernel.contract().is_specific)
-    });
+    let is_specific = program
+        .is_ok_and(|program| program.kernels().iter().any(|kernel| kernel.contract().is_specific));
     match (gemm_cases::is_thinned(), is_specific, stage % 2) {
         (false, ..) => &ARCHITECTURES,
         (true, true, _) => &[90],
@@ -181,7 +180,7 @@ fn main() -> ExitCode {
 }
 
 /// Reductions of neighbouring columns. Their results and partial results, of every width, are
-/// stored as vectors or as single elements. The last ones fold runs.
+/// stored as vectors or as single elements. The last specs fold runs.
 const NEIGHBOURS: &[&str] = &[
     "over: columns, float4, type: f16, result: f16, blocks: 4, launch: once",
     "over: middle, float4, type: bf16, result: bf16, group: 1",

@@ -160,8 +160,8 @@ fn paragraph(text: &str) -> String {
     wrapped_at_margin(text, WIDTH, "")
 }
 
-/// Wraps a text without indentation at `width` columns. `next` begins the lines after the first
-/// one, before a blank if it is not empty.
+/// Wraps a text without indentation at `width` columns. `next` begins every line after the first; a
+/// blank follows it unless it is empty.
 fn wrapped_at_margin(item: &str, width: usize, next: &str) -> String {
     let (mut lines, mut line, mut word, mut is_code) =
         (Vec::new(), String::new(), String::new(), false);

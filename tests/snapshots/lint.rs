@@ -1,5 +1,5 @@
-//! Lint of the generated CUDA sources. Every helper and constant must be used, a number must be
-//! written by its constant if it has one, and arrays that a kernel only reads must be `const`.
+//! Lint of the generated CUDA sources. Every helper and constant must be used. A number that has a
+//! constant must be written by this constant. Arrays that a kernel only reads must be `const`.
 
 use gemm_dsl::cuda;
 use gemm_dsl::ir::VerifiedKernel;

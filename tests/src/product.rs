@@ -164,7 +164,7 @@ impl Problem {
     }
 
     /// Multiplies in poisoned memory. Initially, C and all memory around the operands are NaN.
-    /// These NaNs must not affect the result, and those around C must not be overwritten.
+    /// These NaNs must not affect the result, and the NaNs around C must not be overwritten.
     ///
     /// # Errors
     /// Returns an error of the runtime, or a description of a write outside of C.

@@ -1,16 +1,16 @@
-//! Figures of the pages: which are stale, measurements that take them again, and pages written from
-//! their data.
+//! Figures of the pages: lists the stale ones, measures them again, and writes the pages from their
+//! data.
 //!
 //! ```text
-//! cargo run --example figures -- stale                               lists what texts have changed
+//! cargo run --example figures -- stale              lists figures whose texts have changed
 //! cargo build --release --examples
-//! target/release/examples/figures measure taken                      on a GPU
-//! cargo run --example figures -- write taken                         here
-//! cargo run --example figures -- mark                                what was not taken again
+//! target/release/examples/figures measure taken     measures them on a GPU, into `taken`
+//! cargo run --example figures -- write taken        writes the data and all pages
+//! cargo run --example figures -- mark               marks the figures that were not measured again
 //! ```
 //!
-//! All are run from the root of the repository. The exit code is 1 if a figure is stale and not
-//! marked, or if a program computed a wrong result, and 2 if the work failed.
+//! Run the commands from the root of the repository. The exit code is 1 if a figure is stale and
+//! not marked, or if a program computed a wrong result. It is 2 if the work failed.
 
 mod measure;
 
@@ -42,7 +42,7 @@ enum Task {
         /// Folder of `figures measure`
         folder: Option<PathBuf>,
     },
-    /// Mark the figures whose texts have changed as taken before the current commit
+    /// Mark the figures whose texts have changed as older than the current commit
     Mark,
 }
 

@@ -20,7 +20,7 @@ const LADDER: &str = "ladder.jsonl";
 pub struct MeasureOptions {
     /// Folder of the results; runs that are already in it are not repeated
     folder: PathBuf,
-    /// Figures to take, by the start of their ids, changed or not
+    /// Figures to take, selected by the start of their ids, even if unchanged
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Print the commands, and run nothing

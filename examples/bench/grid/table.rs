@@ -29,7 +29,7 @@ pub fn table<R: Borrow<GridRow>>(rows: &[R]) -> Table {
         number("ratio"),
         number("of the\nroof").optional(2),
         number("cuBLAS of\nthe roof").optional(3),
-        text("line").wrapping().optional(1),
+        text("spec").wrapping().optional(1),
     ]);
     for row in rows {
         let row = row.borrow();

@@ -3,9 +3,9 @@
 
     examples/bench/peers/first.py target/release/examples/tune > tests/data/profiler/first.csv
 
-The table has twenty specs for each space of `tune`. Ten are the first of a ranking without a GPU. The limit on the classes of specs
-makes the ranking the same on every machine. Ten are the fastest of a search on the GPU, which did not use the ranking. All are then
-timed in one run. The column `place` holds a spec's place in the ranking.
+The table has twenty specs for each space of `tune`, all timed in one run. Ten are the first of a ranking without a GPU. The limit on
+the classes of specs makes the ranking the same on every machine. The other ten are the fastest of a search on the GPU, which did not
+use the ranking. The column `place` holds a spec's place in the ranking.
 """
 
 import argparse

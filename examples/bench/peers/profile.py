@@ -4,8 +4,8 @@
     cargo build --release --example profile
     examples/bench/peers/profile.py target/release/examples/profile > tests/data/profiler/h200.csv
 
-It launches every stage once at each shape under ncu (Nsight Compute), and writes a line for each launch: stage, shape, kernel,
-and the counters below. It does not lock the clocks. `--report FILE` reads an earlier report of ncu instead (--csv --page raw), with the
+The script launches every stage once at each shape under ncu (Nsight Compute), and writes a line for each launch: stage, shape,
+kernel, and the counters below. It does not lock the clocks. `--report FILE` reads an earlier report of ncu instead (--csv --page raw), with the
 program's output in `--launches FILE`.
 """
 

@@ -2,8 +2,8 @@
 
     python3 examples/bench/peers/ranks.py --ranks 2 8192 16384 32768
 
-A is distributed by rows, B and C by columns, as in `scale`. Each size is timed in three ways, in milliseconds: multiplication alone, with all of A on each rank; gathering of A alone; both. Each time is the median over the
-rounds of the slowest rank.
+A is distributed by rows, B and C by columns, as in `scale`. Each size is timed in three ways, in milliseconds: multiplication alone, with all of A on each rank;
+gathering of A alone; both. In each round the slowest rank's time counts, and the result is the median over the rounds.
 """
 import argparse
 import json

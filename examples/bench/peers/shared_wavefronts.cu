@@ -1,5 +1,5 @@
-// Measures the shared-memory wavefronts of one access by one warp: a launch of `probe4` or
-// `probe16` for each pattern of addresses, for the profiler to count.
+// Measures the shared-memory wavefronts of one access by one warp. Each pattern of addresses is one
+// launch of `probe4` or `probe16`, whose wavefronts the profiler counts.
 // gemm-dsl/sim/src/tests/wavefronts.txt holds the counts of an H200, and a test compares the
 // simulator with them.
 //

@@ -9,7 +9,7 @@
     examples/bench/peers/times.py target/release/examples/predict --update tests/data/profiler/times.csv \\
         --ladder taken/ladder.jsonl > times.csv
 
-The files are the output of `ladder --json` and `tune --json` on a GPU. Only the specs are read from files of --lines. With --again
+The files are the output of `ladder --json` and `tune --json` on a GPU. From files of --lines, only the specs are read. With --again
 the measured times and registers are kept, and the loads are predicted again. With --update only the measured programs get new lines.
 A line of the output is a launch. The launches of one program are adjacent, and the time in each of these lines is the time of all
 of them. The counts are the simulator's predictions for compiled kernels. The registers come from the machine code.

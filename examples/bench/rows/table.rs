@@ -31,13 +31,13 @@ pub fn table(
         Kind::Segments => "segments",
     };
     let mut columns = vec![text(""), text("shape"), text(along), text("op")];
-    columns.push(text("chosen").wrapping().optional(8));
+    columns.push(text("rule").wrapping().optional(8));
     if timed {
         columns.extend([
             number("time\nµs"),
             number("GB/s\nread"),
             number("GB/s\nmoved").optional(7),
-            number("of\nreading").optional(4),
+            number("of read\nrate").optional(4),
         ]);
         for who in &beside {
             columns.push(number(&format!("{}\nGB/s", who.name())).optional(6));
@@ -45,7 +45,7 @@ pub fn table(
         }
     } else {
         columns.push(number("checked").optional(9));
-        columns.push(text("line").optional(10));
+        columns.push(text("spec").optional(10));
     }
     let mut table = Table::new(columns);
     for row in rows {

@@ -47,7 +47,7 @@ pub fn for_reduction(seed: u64, len: usize, op: Op) -> Vec<f32> {
     }
 }
 
-/// Maximum number of pairs of factors other than ±1. The product of all larger factors stays in
+/// Maximum number of pairs of factors other than ±1. It keeps the product of all factors above 1 in
 /// range.
 const PAIRS: usize = 48;
 

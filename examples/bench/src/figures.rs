@@ -80,7 +80,7 @@ pub struct Taken {
     /// Hash of the texts that were measured; none if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
-    /// Commit from which on a text differs, or may differ if the hash is not known.
+    /// Commit as of which a text differs, or may differ if the hash is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
 }
@@ -117,11 +117,11 @@ pub fn recorded() -> Result<&'static Figures, &'static str> {
 pub enum State {
     /// The texts are those that were measured.
     Current,
-    /// A text has changed, and the figure does not say so.
+    /// A text has changed, but the figure is not marked.
     Stale,
-    /// A text has changed, and the figure says before which commit it was taken.
+    /// A text has changed, and the figure names a commit that is newer than its texts.
     Marked,
-    /// The texts are those that were measured, and the figure says that they are not.
+    /// The texts are those that were measured, but the figure is marked.
     WronglyMarked,
 }
 
@@ -200,7 +200,7 @@ impl Figure {
         let reason = match self.state(today) {
             State::Current | State::Marked => return None,
             State::WronglyMarked => format!(
-                "is marked as of before commit {}, but its texts are those of today; run `cargo \
+                "is marked as older than commit {}, but its texts are those of today; run `cargo \
                  bless-figures`",
                 before.as_deref().unwrap_or_default()
             ),
@@ -213,7 +213,7 @@ impl Figure {
                     None => "no command takes it again; mark it with `figures mark`".to_owned(),
                 };
                 format!(
-                    "is of other texts than those of today: hash {} of {}, today {}; {again}",
+                    "was measured with other texts than today's: hash {} of {}, today {}; {again}",
                     hash.as_deref().unwrap_or("not known"),
                     self.texts.join(", "),
                     today.get(id).map_or("none", String::as_str),
@@ -224,9 +224,12 @@ impl Figure {
         Some(format!("`{id}`, shown in {pages}, {reason}"))
     }
 
-    /// Returns the note on a page behind the date of values that other texts gave.
+    /// Returns the note that a page shows after the date of values of older texts.
     pub fn mark(&self) -> Option<String> {
-        self.taken.before.as_ref().map(|commit| format!("before commit `{commit}`"))
+        self.taken
+            .before
+            .as_ref()
+            .map(|commit| format!("with kernels older than commit `{commit}`"))
     }
 }
 
@@ -268,7 +271,7 @@ series = [
         let pages =
             [page("README.md", "<!--=it.ratio-->1<!--/-->"), page("guide", "<!--=its.a-->")];
         let fault = figure.fault(&today, &pages).expect("stale");
-        let start = "`it`, shown in README.md, is of other texts than those of today: hash \
+        let start = "`it`, shown in README.md, was measured with other texts than today's: hash \
                      0123456789abcdef of sgemm/02_naive, today ";
         let end = "`figures measure FOLDER --only it` (ladder sgemm --stage PARTS --json), or mark \
                    it with `figures mark`";

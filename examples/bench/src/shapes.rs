@@ -10,7 +10,7 @@ pub const SIDES: [usize; 7] = [1, 4, 16, 64, 256, 1024, 4096];
 /// Extents of K in the grid.
 pub const DEPTHS: [usize; 4] = [64, 512, 4096, 32_768];
 
-/// Minimum of M and N at and above which the grid has all layouts.
+/// Smallest min(M, N) for which the grid has all layouts.
 const ALL_LAYOUTS: usize = 64;
 
 /// Largest extent that is drawn at random.
@@ -58,8 +58,8 @@ fn layouts(m: usize, n: usize) -> &'static [GemmLayout] {
     if m.min(n) >= ALL_LAYOUTS { GemmLayout::ALL } else { &[GemmLayout::Nn] }
 }
 
-/// Returns all GEMMs with these extents, in the given layouts. If none is given, in the layouts of
-/// the grid.
+/// Returns all GEMMs with these extents in the given layouts. No layouts mean the layouts of the
+/// grid.
 pub fn products(sides: [&[usize]; 2], depths: &[usize], given: &[GemmLayout]) -> Vec<GemmShape> {
     let mut shapes = Vec::new();
     for &k in depths {

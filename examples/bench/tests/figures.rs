@@ -61,7 +61,7 @@ fn the_data_is_complete() {
     }
 }
 
-/// Numbers of the pages are those of the data, and measured numbers are from there.
+/// Numbers on the pages equal the data, and every measured number refers to the data.
 #[test]
 fn pages_are_written_from_the_data() {
     let figures = figures();
@@ -72,10 +72,10 @@ fn pages_are_written_from_the_data() {
         let differ = page.lines().zip(written.lines()).find(|(page, written)| page != written);
         assert!(written == page, "{name}: run `cargo bless-figures`; a line differs: {differ:?}");
         values += page.matches("<!--/-->").count();
-        // Markdown reads a line that begins so as HTML, up to the end of the line.
+        // Markdown treats a line that begins with a comment as HTML, up to the end of the line.
         assert!(
             !page.lines().any(|line| line.starts_with("<!--=")),
-            "{name}: a line begins with it"
+            "{name}: a line begins with a reference"
         );
         let is_wide = |line: &&str| line.chars().count() > pages::WIDTH;
         assert_eq!(page.lines().find(is_wide), None, "{name}: a line is too wide");

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! cargo run --release --example texts -- dump old                    the texts of this build
-//! cargo run --release --example texts -- compare old                 this build over `old`
+//! cargo run --release --example texts -- compare old                 this build against `old`
 //! cargo run --release --example texts -- compare old/snapshots new/snapshots --list
 //! ```
 //!

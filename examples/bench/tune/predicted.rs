@@ -47,7 +47,7 @@ fn products(problem: &TuneProblem) -> Result<&[Products], Failure> {
         )),
         TuneProblem::Arrays(_) => Err(Failure::Usage(
             "the time model ranks only GEMMs, not reductions: leave out --for and give --device \
-             gpu, or leave out --family reduce"
+             cuda, or leave out --family reduce"
                 .to_owned(),
         )),
     }

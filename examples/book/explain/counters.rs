@@ -1,5 +1,5 @@
-//! Counters of a simulated launch at a small shape, and the busiest unit of a GPU. Counters of the
-//! source, and counters predicted for the compiled kernel, are used.
+//! Counters of a simulated launch at a small shape, and the busiest unit of a GPU. The counters are
+//! those of the source and those predicted for the compiled kernel.
 
 use gemm_bench::change::number;
 use gemm_bench::cli::Failure;
@@ -115,9 +115,9 @@ fn sectors(c: &Counters) -> String {
     format!("{} in {} requests", number(c.global_sectors as f64), number(c.global_requests as f64))
 }
 
-/// Describes the cycles of each unit of an SM, and of its share of L2 and memory bandwidth, busiest
-/// first. Then describes the wasted work. The counts are predicted for the compiled kernel,
-/// followed by source counts where these differ. Cache hits are not modelled.
+/// Describes the cycles that each unit of an SM needs, busiest first, then the wasted work. L2 and
+/// memory are units too, each with an SM's share of the bandwidth. The counts are predicted for the
+/// compiled kernel, followed by source counts if these differ. Cache hits are not modelled.
 fn load(c: &Counters, compiled: &SassCounters, bits: Option<u32>, bytes: u64) -> Vec<String> {
     let units = load_of(c, Some(compiled), bits, bytes);
     let cycles = |unit: &Unit| {
@@ -143,7 +143,7 @@ fn load(c: &Counters, compiled: &SassCounters, bits: Option<u32>, bytes: u64) ->
         let from_source = if wavefronts.is_from_source { ", from source" } else { "" };
         let share = percent(share);
         lines.push(format!(
-            "bank conflicts are {share} of the wavefronts of shared memory{from_source}"
+            "bank conflicts cost {share} of the wavefronts of shared memory{from_source}"
         ));
     }
     let used = c.global_bytes() as f64 / (32.0 * c.global_sectors as f64);

@@ -16,9 +16,9 @@ pub struct SpecLine<'t> {
     pub note: Option<String>,
 }
 
-/// Determines the macro of a spec. The first of these decides: the macro around the spec, `asked`,
-/// the number of keys that each macro knows. If both macros know the same number of keys, the form
-/// of `block` or the absence of faults decides.
+/// Determines the macro of a spec. The macro around the spec decides, otherwise `asked`, otherwise
+/// the number of keys that each macro knows. If both know the same number of keys, the form of
+/// `block` or the absence of faults decides.
 ///
 /// # Errors
 /// Returns [`Failure::Usage`] for an unknown macro, or if the macro contradicts `asked`.

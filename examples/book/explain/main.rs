@@ -30,7 +30,7 @@ use std::process::ExitCode;
 struct ExplainOptions {
     /// Spec as in the macro, "tile: 128x128x8, thread: 8x8", or a call of the macro
     spec: String,
-    /// Macro of the spec; by default the macro around the spec, or the macro that has its keys
+    /// Macro of the spec; by default the macro around the spec, or the macro that knows its keys
     #[arg(long)]
     family: Option<Family>,
     /// Architectures to compile for, such as 80,90 or sm_80,sm_90; by default all known
@@ -40,7 +40,7 @@ struct ExplainOptions {
     /// Omit the CUDA C source
     #[arg(long)]
     no_source: bool,
-    /// Write an HTML page with the cost of each line and the memory accesses to this file; `-` is
+    /// Write an HTML page to this file, with the cost of each line and the memory accesses; `-` is
     /// the standard output
     #[arg(long, value_name = "FILE", conflicts_with = "no_source")]
     html: Option<PathBuf>,

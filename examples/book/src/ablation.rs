@@ -150,8 +150,8 @@ fn compared(lines: [&str; 2], family: Family) -> Option<TimeComparison> {
     both.max_by_key(|compared| compared.n)
 }
 
-/// Returns the registers of two specs. They are from `registers.csv` if it contains both specs,
-/// otherwise from the measured times at the largest size.
+/// Returns the registers of two specs, from `registers.csv` if it contains both specs, otherwise
+/// from the measurements at the largest size.
 fn registers(lines: [&str; 2], family: Family) -> Option<[u32; 2]> {
     let compiled = lines.map(|line| resources::of_line(family, line));
     if let [Some(with), Some(without)] = compiled {
@@ -197,7 +197,7 @@ mod tests {
         ablations(family, &spec, line, at, &spec.look(at).expect("a launch")).expect("a ledger")
     }
 
-    /// Measured times are reported even if no counter shows the key.
+    /// Measured times are reported even if no counter shows an effect of the key.
     #[test]
     fn a_key_has_the_times_that_were_measured() {
         let [items, shuffle] = &ledger(Family::Reduce, "items: 2, shuffle")[..] else {

@@ -124,12 +124,12 @@ fn stage_times(spec: &Spec, subject: &Subject) -> Option<StageTimes> {
     }
 }
 
-/// Checks that the simulator can run the launch that a report describes. It is quick, so call it
+/// Checks that the simulator can run the launch that a report describes. Call this quick check
 /// before slow work such as compilation.
 ///
 /// # Errors
-/// Returns the faults of a spec, or an error if a block is too large to simulate or the two specs
-/// share no shape.
+/// Returns the faults of a spec. Returns an error if a block is too large to simulate, or if no
+/// shape suits both the spec and its base.
 pub fn check(subject: &Subject) -> Result<(), Failure> {
     let spec = Spec::parse(subject.family, &subject.line)?;
     shape(&spec, Base::new(subject)?.as_ref()).map(drop)

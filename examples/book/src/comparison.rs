@@ -14,8 +14,8 @@ pub struct AccessComparison {
     pub buffer: String,
     /// Direction: `read`, `written` or `atomic`.
     pub done: &'static str,
-    /// Pattern of the base and of this kernel: the one furthest above its minimum cost. Only
-    /// patterns unique to the kernel are considered, or all if none is unique.
+    /// For the base and for this kernel, the pattern furthest above its minimum cost. It is unique
+    /// to the kernel, unless none of its patterns is.
     pub ways: [Access; 2],
     /// Number of further patterns unique to the base and to this kernel.
     pub others: [usize; 2],
@@ -47,12 +47,13 @@ impl AccessComparison {
     pub fn left_out(&self, side: &usize) -> String {
         match self.others[*side] {
             0 => String::new(),
-            1 => "One more pattern that the other kernel lacks is not further above its minimum."
+            1 => "Not drawn: 1 more pattern that the other kernel lacks, no further above its \
+                  minimum."
                 .to_owned(),
             others => {
                 format!(
-                    "{others} more patterns that the other kernel lacks are not further above \
-                     their minimum."
+                    "Not drawn: {others} more patterns that the other kernel lacks, none further \
+                     above its minimum."
                 )
             }
         }

@@ -1,4 +1,4 @@
-//! Known deviations of predicted counts from the profiler's counts that exceed the tolerance.
+//! Predicted counts that are known to differ from the profiler's by more than the tolerance.
 
 use gemm_oracle::profiler;
 use gemm_oracle::profiler::{Measured, Which};

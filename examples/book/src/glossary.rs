@@ -194,7 +194,7 @@ pub const TERMS: [Term; 73] = [
         "fence",
         "fence",
         "Orders the writes of a thread: whoever sees a write after the fence also sees the writes \
-         before it. Proxy fences include the copy and matrix units.",
+         before it. Proxy fences also cover the copy and matrix units.",
     )
     .with_code(&["fence", "fence_mbarrier_init", "fence_proxy_async"]),
     term(
@@ -221,8 +221,8 @@ pub const TERMS: [Term; 73] = [
     term(
         "global",
         "global memory",
-        "Main memory of the GPU, which holds A, B and C. Its latency is hundreds of cycles, \
-         behind two caches.",
+        "Main memory of the GPU, which holds A, B and C. Accesses pass through two caches; their \
+         latency is hundreds of cycles.",
     ),
     term("grid", "grid", "All blocks of a launch, along x, y and z."),
     measured(
@@ -276,7 +276,7 @@ pub const TERMS: [Term; 73] = [
         "occupancy",
         "occupancy",
         "Warps resident on an SM, relative to the maximum. It is not an aim in itself: it hides \
-         latency that the instructions of one warp do not.",
+         latency that the instructions of one warp cannot hide.",
     ),
     term(
         "padding",
@@ -287,9 +287,9 @@ pub const TERMS: [Term; 73] = [
     term(
         "phase",
         "phase",
-        "Lanes that a shared-memory access serves together: 32 lanes for 4 bytes, 16 for 8, 8 for \
-         16; 16 for 16-byte loads whose lanes pairwise read the same words. Lanes of different \
-         phases never conflict.",
+        "Lanes that a shared-memory access serves together: 32 lanes of 4 bytes each, 16 of 8 \
+         bytes, or 8 of 16 bytes. If the lanes of a 16-byte load pairwise read the same words, 16 \
+         lanes. Lanes of different phases never conflict.",
     ),
     term(
         "predicate",
@@ -319,8 +319,8 @@ pub const TERMS: [Term; 73] = [
     term(
         "reinterpret-cast",
         "reinterpret_cast",
-        "C++: reinterprets an address as a pointer of another type. A declared variable with & is \
-         a reference to it.",
+        "C++: reinterprets an address as a pointer of another type. A variable declared with & is \
+         a reference.",
     )
     .with_code(&["reinterpret_cast"]),
     term(
@@ -436,15 +436,15 @@ pub const TERMS: [Term; 73] = [
     term(
         "unrolled",
         "unrolled",
-        "Replicates a loop body to save tests and index updates; the loop may vanish entirely. \
-         #pragma unroll requests it, #pragma unroll 1 forbids it.",
+        "Loop whose body is replicated to save tests and index updates; the loop may vanish \
+         entirely. #pragma unroll requests it, #pragma unroll 1 forbids it.",
     )
     .or(&["unroll"])
     .with_code(&["pragma unroll"]),
     term(
         "variant",
         "variant",
-        "One of the kernels of a spec. They compute the same with 16-byte accesses, \
+        "One of the kernels of a spec. All compute the same result, with 16-byte accesses, \
          single-element accesses or guards. The launch takes the first that the operands allow.",
     ),
     term("warp", "warp", "32 threads that execute an instruction together."),

@@ -38,7 +38,7 @@ const REDUCE: [Idea; 11] = [
     idea(
         "interleaved",
         "The same tree, but the first threads do the additions. Whole warps become idle instead \
-         of some lanes of every warp. The distance of the added elements is unchanged.",
+         of some lanes of every warp. The distance between the added elements is unchanged.",
         "Lanes now access every second word, then every fourth. How does that affect the banks?",
         "accesses",
     ),
@@ -46,7 +46,7 @@ const REDUCE: [Idea; 11] = [
         "sequential",
         "The upper half of the elements is added to the lower half, then again to the remaining \
          half, and so on. Neighbouring threads access neighbouring words.",
-        "Which of the two problems of the previous stages are gone?",
+        "Which problems of the two previous stages are gone?",
         "change",
     ),
     idea(
@@ -85,8 +85,8 @@ const REDUCE: [Idea; 11] = [
     ),
     idea(
         "rows",
-        "A group of lanes reduces a row of a matrix, and a block has several groups. They need no \
-         barrier: the lanes of a warp shuffle.",
+        "A group of lanes reduces a row of a matrix, and a block has several groups. Groups need \
+         no barrier: lanes exchange values by shuffles.",
         "Which lanes read which part of a row?",
         "accesses",
     ),
@@ -272,7 +272,8 @@ const SGEMM: [Idea; 45] = [
     ),
     idea(
         "layout_nt",
-        "B is K-major, so both matrices are transposed element by element on their way.",
+        "B is K-major, so both matrices are transposed element by element on their way to shared \
+         memory.",
         "What do 4-byte copies cost?",
         "change",
     ),
@@ -346,8 +347,8 @@ const SGEMM: [Idea; 45] = [
     ),
     idea(
         "mma_ring",
-        "The same with asynchronous copies, in a ring of two tiles: while one tile is multiplied, \
-         the next is in flight.",
+        "The same kernel with asynchronous copies, in a ring of two tiles: while one tile is \
+         multiplied, the next is in flight.",
         "Who converts now, and when?",
         "source",
     ),
@@ -410,14 +411,14 @@ const SGEMM: [Idea; 45] = [
     idea(
         "mma_converted",
         "A previous launch converts A and B to bf16. Tiles in shared memory hold bf16, and \
-         ldmatrix loads the words of fragments as the instruction takes them.",
+         ldmatrix loads fragments in the form that the matrix instruction takes.",
         "How many instructions convert now?",
         "counters",
     ),
     idea(
         "mma_converted_bf16x6",
-        "FP32 emulation in which no warp splits values: the ring has a tile for each of the three \
-         bf16 numbers of a value.",
+        "FP32 emulation: a previous launch splits each value into three bf16 numbers. The ring has \
+         a tile for each of the three.",
         "Which sums are computed again, and when?",
         "source",
     ),

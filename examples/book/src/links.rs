@@ -183,7 +183,7 @@ mod tests {
         );
         assert_eq!(terms, ["global-function", "unrolled"]);
         let twice = linked_terms(&format!("<h2>A</h2>{0}<h2>B</h2>{0}", line("__global__"))).0;
-        assert_eq!(twice.matches(&global).count(), 1, "texts of later parts have none: {twice}");
+        assert_eq!(twice.matches(&global).count(), 1, "later parts have no link: {twice}");
         let longest = linked_terms(&line("&#34;cp.async.bulk.tensor.2d cp.async.cg&#34;")).1;
         assert_eq!(longest, ["async-copy", "tma"]);
         assert_eq!(linked_terms(&line(&global)).0, line(&global), "a second time nothing changes");

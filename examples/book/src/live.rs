@@ -1,5 +1,5 @@
-//! Live page. The compiler and the simulator are embedded in it and report on the spec that the
-//! reader types.
+//! Live page, which embeds the compiler and the simulator. They report on the spec that the reader
+//! types.
 
 use super::page::{STYLE, base64, policy, rendered};
 use askama::Template;

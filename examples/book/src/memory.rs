@@ -24,7 +24,7 @@ pub enum MemoryLevel {
     /// Registers and asynchronous copies together, as the source of writes to shared memory.
     RegistersAndCopies,
     Banks,
-    /// Destination of the transfer that counts the wavefronts of all accesses to shared memory.
+    /// Shared memory as the destination of a transfer that counts the wavefronts of all accesses.
     AllOfShared,
 }
 
@@ -104,7 +104,7 @@ pub struct Memory {
     /// Bytes of the operands that sectors and boxes request. The L1 cache serves some of the
     /// requests.
     pub asked: u64,
-    /// Bytes of scratch arrays, through which blocks communicate, that sectors request.
+    /// Bytes of requested sectors of scratch arrays, through which blocks communicate.
     pub scratch: u64,
     /// Bytes written to shared memory, and bytes that threads read from it.
     pub shared: [u64; 2],

@@ -35,8 +35,7 @@ pub(super) fn omissions(spec: &Spec, report: &Report, no_order: Option<String>) 
         let no_order = no_order.unwrap_or_default();
         lacks("order", "In which order are tiles processed?", report.order.is_some(), &no_order);
     } else {
-        let levels =
-            "Threads write nothing to shared memory, and no lane reads a value of another lane.";
+        let levels = "Threads write nothing to shared memory, and lanes exchange no values.";
         let question = "How many threads are active in each step?";
         lacks("steps", question, !steps.levels.is_empty(), levels);
     }

@@ -68,9 +68,11 @@ struct StageEntry<'r> {
     /// Registers per thread with and without the key.
     registers: String,
     text: String,
-    /// Parts of the page that show a key that no counter shows, each as `id` and description.
+    /// For a key without an effect on counters, the parts of the page that show its effect, each as
+    /// `id` and description.
     shown: Vec<(&'static str, &'static str)>,
-    /// Difference of the source for a key that no counter shows, and the number of further lines.
+    /// For a key without an effect on counters, the difference of the source, and the number of
+    /// further lines.
     hunks: &'r [Hunk],
     more: usize,
 }
@@ -275,7 +277,7 @@ fn bars(report: &Report) -> Vec<Bar> {
     report.units.iter().map(bar).collect()
 }
 
-/// Part of the page that shows the effect of a key if no counter does, with a description.
+/// Description of a part of the page that shows the effect of a key if no counter does.
 fn shown(part: &'static str) -> (&'static str, &'static str) {
     let what = match part {
         "order" => "see the order of tiles",
@@ -292,7 +294,7 @@ fn entry(entry: &crate::ablation::AblationEntry) -> StageEntry<'_> {
         AblatedKernel::Unseen(unseen) => {
             shown_at.extend(unseen.views.iter().map(|part| shown(part)));
             (hunks, more) = (&unseen.text, unseen.more);
-            "no counter shows it".to_owned()
+            "no counter shows an effect".to_owned()
         }
         AblatedKernel::Same => "same kernel except for its name".to_owned(),
         AblatedKernel::Refused(why) => format!("not launched: {why}"),
@@ -300,7 +302,8 @@ fn entry(entry: &crate::ablation::AblationEntry) -> StageEntry<'_> {
     };
     if let Some(TimeComparison { n, milliseconds: [with, without], before }) = entry.measured {
         text += &format!("; measured at {n}: {:.3} times the time", without / with);
-        text += &before.map_or(String::new(), |commit| format!(" (before commit {commit})"));
+        text += &before
+            .map_or(String::new(), |commit| format!(" (with kernels older than commit {commit})"));
     }
     let registers = entry.registers;
     let registers =
@@ -308,8 +311,8 @@ fn entry(entry: &crate::ablation::AblationEntry) -> StageEntry<'_> {
     StageEntry { key: &entry.key, registers, text, shown: shown_at, hunks, more }
 }
 
-/// Describes changed counters: those of the compiled kernel, then those that only the source has.
-/// If neither changed, other source counts are described.
+/// Describes changed counters: first those of the compiled kernel, then those of the source without
+/// a compiled counterpart. If none of them changed, describes other source counts.
 fn counts(deltas: &[Delta]) -> String {
     const MOST: usize = 5;
     let written = |by: &[CountBasis]| {
@@ -324,10 +327,10 @@ fn counts(deltas: &[Delta]) -> String {
     match (compiled.is_empty(), alone.is_empty()) {
         (false, true) => format!("as compiled {compiled}"),
         (false, false) => format!("as compiled {compiled}; from source {alone}"),
-        (true, false) => format!("as compiled no change above 2 %; from source {alone}"),
+        (true, false) => format!("no change above 2 % as compiled; from source {alone}"),
         (true, true) => match written(&[CountBasis::Text]) {
             none if none.is_empty() => "no counter changes by more than 2 %".to_owned(),
-            some => format!("as compiled no change above 2 %; from source {some}"),
+            some => format!("no change above 2 % as compiled; from source {some}"),
         },
     }
 }

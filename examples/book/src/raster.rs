@@ -50,12 +50,13 @@ pub struct Wave {
 /// tile.
 const NONE: &str = "The kernel is not a GEMM.";
 const UNMET: &str =
-    "The order is recorded with a small K, and the kernel of this page is not launched for it.";
-const UNSTORED: &str = "Some block does not store its tile of C: it passes partial sums to others.";
+    "The order is recorded with a small K, for which the kernel of this page is not launched.";
+const UNSTORED: &str =
+    "Some block passes partial sums to other blocks instead of storing its tile of C.";
 
 /// Reason for a batch given as lists of matrix pointers, whose elements cannot be located.
-pub(super) const LIST: &str = "The matrices of a pointer batch can be anywhere in memory: an \
-                               address does not tell which element of which matrix is accessed.";
+pub(super) const LIST: &str = "The matrices of a pointer batch can be anywhere in memory, so \
+                               an address does not identify a matrix and its element.";
 
 /// Returns the order of a GEMM's blocks from a launch with small K, or the reason for a missing
 /// order.

@@ -97,7 +97,7 @@ pub struct Report {
     pub undrawn: Vec<Omission>,
     /// Faults that each synchronisation prevents.
     pub syncs: Vec<Sync>,
-    /// Differences to the base, if there is one.
+    /// Differences from the base, if there is one.
     pub change: Option<KernelDiff>,
     /// Access patterns that differ from the base, for arrays that both kernels access.
     pub beside: Vec<AccessComparison>,

@@ -333,6 +333,8 @@ fn at_shown_size(measured: &StageTimes) -> Option<&TimePoint> {
 /// Formats the measured rate and its share of the roof.
 fn written(measured: &StageTimes, point: &TimePoint) -> String {
     let share = point.share().map_or(String::new(), |share| format!(", {}", percent(share)));
-    let before = measured.before.map_or(String::new(), |of| format!(" (before commit {of})"));
+    let before = measured
+        .before
+        .map_or(String::new(), |of| format!(" (with a kernel older than commit {of})"));
     format!("{} {}{share}{before}", times::rate(point.rate), measured.unit)
 }

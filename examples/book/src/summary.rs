@@ -16,11 +16,12 @@ pub(super) fn sentences(report: &Report, c: &Counters) -> Vec<Sentence> {
         say(
             "units",
             sentence(format!(
-                "{} is the bottleneck: {} cycles of an SM{} at {}; next is {} with {}{}.",
+                "{} is the bottleneck: at {}, the work takes {} cycles per SM{}. Next is {} with \
+                 {} cycles{}.",
                 first.name,
+                first.rate,
                 number(first.cycles),
                 from_source(first),
-                first.rate,
                 second.name,
                 number(second.cycles),
                 from_source(second)
@@ -28,7 +29,10 @@ pub(super) fn sentences(report: &Report, c: &Counters) -> Vec<Sentence> {
         );
         if c.fma > 0 {
             let share = percent(issuing_fmas(c) / first.cycles);
-            say("units", format!("Issuing the multiply-adds takes {share} of that."));
+            say(
+                "units",
+                format!("Issuing the multiply-adds takes {share} of the bottleneck's cycles."),
+            );
         }
     }
     let (executed, of_lines) = executed(&report.source);
@@ -54,7 +58,8 @@ pub(super) fn sentences(report: &Report, c: &Counters) -> Vec<Sentence> {
             say(
                 "accesses",
                 format!(
-                    "Global accesses are {share} coalesced (minimum over transferred sectors)."
+                    "Global accesses are {share} coalesced: perfect coalescing would transfer \
+                     {share} of their sectors."
                 ),
             );
         }
@@ -62,9 +67,9 @@ pub(super) fn sentences(report: &Report, c: &Counters) -> Vec<Sentence> {
     all
 }
 
-/// Sentences about bank conflicts. The first is about the compiled kernel, and its counters support
-/// it. If the share of conflicts in the source differs, a second sentence is about the source, and
-/// the pictures support it.
+/// Sentences about bank conflicts, each with the part of the page that supports it. If the compiled
+/// counts are known, the first sentence is about the compiled kernel. If the source has another
+/// share of conflicts, a second sentence is about the source.
 fn conflicts(report: &Report, c: &Counters) -> Vec<(&'static str, String)> {
     let share = |of: u64, all: u64| percent(of as f64 / all.max(1) as f64);
     let from_source = share(c.shared_bank_conflicts, c.shared_wavefronts);
@@ -76,8 +81,8 @@ fn conflicts(report: &Report, c: &Counters) -> Vec<(&'static str, String)> {
         (some, _) if is_from_source => vec![(
             "accesses",
             format!(
-                "In the source, bank conflicts cost {some} wavefronts of shared memory \
-                 ({from_source})."
+                "In the source, bank conflicts cost {some} wavefronts of shared memory, \
+                 {from_source} of all."
             ),
         )],
         (0, some) => vec![
@@ -85,24 +90,23 @@ fn conflicts(report: &Report, c: &Counters) -> Vec<(&'static str, String)> {
             (
                 "accesses",
                 format!(
-                    "In the source, bank conflicts cost {some} wavefronts ({from_source}); the \
-                     compiler merges or omits these accesses."
+                    "In the source, bank conflicts cost {some} wavefronts, {from_source} of all; \
+                     the compiler merges or omits these accesses."
                 ),
             ),
         ],
         (conflicts, _) => {
             let compiled = share(conflicts, all);
             let text = format!(
-                "As compiled, bank conflicts are {compiled} of the wavefronts of shared memory."
+                "As compiled, bank conflicts cost {compiled} of the wavefronts of shared memory."
             );
             let mut said = vec![("compiled", text)];
             if compiled != from_source {
                 said.push((
                     "accesses",
                     format!(
-                        "In the source, bank conflicts are {from_source} of the wavefronts of \
-                         shared \
-                         memory."
+                        "In the source, bank conflicts cost {from_source} of the wavefronts of \
+                         shared memory."
                     ),
                 ));
             }
@@ -118,7 +122,7 @@ fn sentence(text: String) -> String {
 
 /// Suffix for cycles that are computed from source counts.
 fn from_source(unit: &Unit) -> &'static str {
-    if unit.is_from_source { " from source" } else { "" }
+    if unit.is_from_source { " (from source counts)" } else { "" }
 }
 
 #[cfg(test)]

@@ -63,7 +63,7 @@ pub struct PreventedFault {
 }
 
 impl PreventedFault {
-    /// Names the thread and its block. A block has three coordinates, as on the rest of the page.
+    /// Names the thread and its block. A block has three coordinates everywhere on the page.
     pub fn at(&self) -> String {
         let ([x, y, z], [of_x, of_y]) = (self.block, self.thread);
         format!("thread ({of_x}, {of_y}) of block ({x}, {y}, {z})")
@@ -149,7 +149,7 @@ pub(super) fn changed(
     let change = RemovedSync { line, text, change: part.change };
     let changed = replaced(kernel, at, &part.instead);
     let broken =
-        |broken| Failure::Usage(format!("line {line}, {}: not a kernel: {broken}", part.change));
+        |broken| Failure::Usage(format!("line {line} {}: not a kernel: {broken}", part.change));
     Ok(Some((changed.map_err(broken)?, change)))
 }
 
@@ -178,7 +178,7 @@ pub(super) fn patience(total: &Counters) -> u64 {
 /// Returns the replacement that weakens a synchronising statement.
 fn part(stmt: &Stmt) -> Option<RemovablePart> {
     let part = |is, change, instead| Some(RemovablePart { is, change, instead });
-    let without = |is| part(is, "without it", Stmt::Comment("Nothing.".to_owned()));
+    let without = |is| part(is, "removed", Stmt::Comment("Nothing.".to_owned()));
     let weaker = |is, instead| part(is, "with one more group in flight", instead);
     match stmt {
         Stmt::Barrier(Scope::Warp) => without("warp barrier"),

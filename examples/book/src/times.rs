@@ -20,8 +20,8 @@ const FILE: &str = include_str!("../../../tests/data/profiler/times.csv");
 /// Measured times of a stage with their bounds.
 #[derive(Clone, Debug, Serialize)]
 pub struct StageTimes {
-    /// Device, driver, clocks and date of the measurement, and the commit that changed the text
-    /// since.
+    /// Device, driver, clocks and date of the measurement. If the text has changed since, also the
+    /// commit of the change.
     pub device: String,
     /// Commit that changed the text since the measurement, if any.
     pub before: Option<&'static str>,
@@ -61,8 +61,8 @@ pub struct TimePoint {
     pub intensity: f64,
     /// Achieved rate, in the unit of the stage.
     pub rate: f64,
-    /// Upper bound of the rate from arithmetic and memory. `None` if neither applies: the operands
-    /// stay in the L2 cache, and there is no arithmetic bound.
+    /// Upper bound of the rate from arithmetic and memory. `None` if the operands stay in the L2
+    /// cache and there is no arithmetic bound.
     pub roof: Option<f64>,
     /// Cycles that each unit of one SM needs for all launches, in the order of [`UnitName::ALL`].
     pub load: [f64; UnitName::ALL.len()],
@@ -88,7 +88,7 @@ fn programs() -> &'static [ProgramTime] {
 }
 
 /// Returns the cycles that each unit of one SM needs for all launches, in the order of
-/// [`UnitName::ALL`]. `beside` is the number of read bytes that the file does not include.
+/// [`UnitName::ALL`]. `beside` is the number of read bytes that the file omits.
 fn unit_cycles(timed: &ProgramTime, beside: f64) -> [f64; UnitName::ALL.len()] {
     let mut work = Work::default();
     timed.launches.iter().for_each(|launch| work += launch.work);
@@ -190,7 +190,8 @@ fn figure(set: &str, name: &str) -> Option<&'static Figure> {
 fn measurement(taken: &Taken) -> String {
     let Taken { device, driver, date, before, .. } = taken;
     let driver = driver.as_ref().map_or(String::new(), |driver| format!(", driver {driver}"));
-    let before = before.as_ref().map_or(String::new(), |of| format!(", before commit {of}"));
+    let before =
+        before.as_ref().map_or(String::new(), |of| format!(", kernels older than commit {of}"));
     format!("{device}{driver}, clocks unlocked, {date}{before}")
 }
 
@@ -363,7 +364,7 @@ mod tests {
         assert_eq!(recorded.id, "times/sgemm/22_fastest");
         let before = Some("0123abcd".to_owned());
         let marked = measurement(&Taken { before, ..recorded.taken.clone() });
-        assert!(marked.ends_with(", before commit 0123abcd"), "{marked}");
+        assert!(marked.ends_with(", kernels older than commit 0123abcd"), "{marked}");
         let spec = figure("large", "tile: 128x128x8, thread: 8x8").map(|figure| &*figure.id);
         assert_eq!(spec, Some("times/large"));
         assert!(figure("huge", "tile: 128x128x8, thread: 8x8").is_none());

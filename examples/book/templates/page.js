@@ -15,8 +15,8 @@ const lanes = (() => {
     }
   }
 
-  // Decodes a number for each element of a tile, row by row: a sum or exclusive or over the bits of
-  // row and column, or a list.
+  // Decodes one number per element of a tile, row by row. The text is a list, or a sum or XOR over
+  // the bits of row and column.
   const numbers = (text, { width, height }) => {
     if (!text) return null;
     if (text[0] === "l") {

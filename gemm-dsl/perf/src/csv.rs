@@ -18,8 +18,8 @@ pub struct ProgramTime {
     pub launches: Vec<LaunchLoad>,
 }
 
-/// Reads all programs of a file. `None` if a line lacks a column, or if a cell that must be a
-/// number is not one.
+/// Reads all programs of a file. `None` if a line lacks a column, or if a numeric cell has no
+/// number.
 pub fn programs(file: &str) -> Option<Vec<ProgramTime>> {
     let mut lines = file.lines().skip(1);
     let names = cells(lines.next()?);

@@ -1,5 +1,5 @@
-//! Figures of devices. Those of the H200 include a measured calibration; those of the others are
-//! published.
+//! Figures of devices. The figures of the H200 include a measured calibration; the figures of other
+//! devices are published.
 
 use gemm_dsl::target::arch::{ALL, Multiprocessor};
 use gemm_dsl::target::device as facts;
@@ -12,7 +12,7 @@ pub enum Source {
     /// the L2 cache are from the named documents of the manufacturer.
     Measured(&'static str),
     /// Figures are from the named document of the manufacturer. The L2 rate of an SM and the
-    /// [`Calibration`] are those of the measured device.
+    /// [`Calibration`] come from the measured device.
     Published(&'static str),
 }
 

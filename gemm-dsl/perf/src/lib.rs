@@ -6,10 +6,10 @@
 //!
 //! A block also has a minimum time, even if it is alone on an SM. Its warps issue one instruction
 //! after another. It waits for tiles and at barriers ([`Waits`]), and for its machine code if a
-//! round has more code than an SM caches. Blocks that share an SM take the longer of two times:
-//! that of their joint work, or the minimum time of one block. If the last blocks do not fill all
-//! SMs, some SMs are idle. Memory moves the data that misses the caches at the same time, at its
-//! own rate.
+//! round has more code than an SM caches. Blocks that share an SM take the time of their joint
+//! work, or the minimum time of one block if it is longer. If the last blocks do not fill all SMs,
+//! some SMs are idle. Memory moves the data that misses the caches at the same time, at its own
+//! rate.
 //!
 //! The model describes repeated launches without pauses, as in a timing loop. Data that fits into
 //! the L2 cache is therefore in the cache already.

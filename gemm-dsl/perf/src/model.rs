@@ -149,7 +149,7 @@ pub fn predict(device: &DeviceModel, launch: &LaunchLoad) -> Option<Prediction> 
         SECTOR * work.sectors / rates.l2_bytes,
     ];
     let warps = f64::from(launch.threads.div_ceil(WARP).max(1));
-    // The time is that of the scheduler with the most warps of the resident blocks.
+    // The scheduler with the most warps of the resident blocks determines the time.
     let of_block = |beside: f64| {
         let warps = beside * warps;
         let [issue, others @ ..] = units;

@@ -11,7 +11,7 @@ const TIMES: &str = include_str!("../../../tests/data/profiler/times.csv");
 /// Stage with errors above [`WORST`]: its name, the sizes with their errors, and the reason.
 type Outside = (&'static str, &'static [(u32, f64)], &'static str);
 
-/// All such stages.
+/// All stages with errors above [`WORST`].
 const OUTSIDE: [Outside; 3] = [
     (
         "12_outer_product",
@@ -127,9 +127,9 @@ fn the_model_holds_for_all_that_was_measured() {
     assert!(OUTSIDE.iter().all(|(.., why)| !why.is_empty()));
 }
 
-/// The data contains all specs that differ only in keys which the model ignores, so the first tenth
-/// is used. `tune --for` ranks one spec of each such class; the tuner's tests compare its first ten
-/// with `tests/data/profiler/first.csv`.
+/// The test uses the first tenth, because some specs in the data differ only in keys which the
+/// model ignores. `tune --for` ranks only one of these specs; the tuner's tests compare its first
+/// ten with `tests/data/profiler/first.csv`.
 #[test]
 fn best_ranked_specs_are_among_the_fastest() {
     for set in ["large", "small", "large_sample", "small_sample"] {

@@ -12,7 +12,7 @@ const LINE: u64 = arch::LINE_SECTORS as u64;
 /// Banks of shared memory, each 4 bytes wide.
 pub const BANKS: usize = arch::BANKS as usize;
 
-/// Maximum number of words per lane, which is that of a 16-byte access.
+/// Maximum number of words per lane: those of a 16-byte access.
 const QUAD: u32 = 4;
 /// All lanes in one phase.
 const WHOLE: [u32; 1] = [u32::MAX];

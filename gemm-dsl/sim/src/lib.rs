@@ -37,7 +37,7 @@
 //!   forever, although hardware may let both proceed.
 //! * An access takes effect at once and for all threads. If synchronisation is missing between two
 //!   accesses, a race is reported. Weak-memory outcomes that no interleaving explains are not
-//!   simulated, for example two threads each of which misses the other's write before a fence.
+//!   simulated, for example two threads that each miss the other's write before a fence.
 //!   [`MemoryOrder::SeqCst`](gemm_dsl::ir::MemoryOrder::SeqCst) is therefore equivalent here to
 //!   [`MemoryOrder::AcqRel`](gemm_dsl::ir::MemoryOrder::AcqRel).
 
@@ -90,9 +90,9 @@ use gemm_dsl::ir::VerifiedKernel;
 /// under the same condition.
 ///
 /// Concurrent launches may share buffers. If blocks of both kernels synchronise and one launch
-/// writes a buffer that both use, one waits for the other. Blocks of different launches therefore
-/// never synchronise. For all other concurrent launches, the caller must ensure that no launch
-/// writes an element that another launch accesses. Races between launches are not detected.
+/// writes a buffer that both use, one launch waits for the other. Blocks of different launches
+/// therefore never synchronise. For all other concurrent launches, the caller must ensure that no
+/// launch writes an element that another launch accesses. Races between launches are not detected.
 ///
 /// # Errors
 /// Returns an error if the arguments do not match the kernel, or if the kernel does what the IR

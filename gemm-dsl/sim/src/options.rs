@@ -7,13 +7,13 @@ use crate::tensor_core::AccumulationRules;
 pub struct Options<'a> {
     /// Maximum number of simulator instructions of all warps of the launch together. A statement, a
     /// test and a branch each count as one instruction. A kernel that exceeds the limit returns an
-    /// error. If blocks synchronise, all block orders count. If only threads of a block
-    /// synchronise, all interleavings count.
+    /// error. If blocks synchronise, the instructions of all block orders count. If only threads of
+    /// a block synchronise, the instructions of all interleavings count.
     pub instructions: u64,
     /// Callback after each block, on the thread that ran it. Its arguments are the number of
-    /// finished blocks and the number of all blocks. If blocks synchronise, each block order
-    /// counts. A launch in the callback must not share buffers with the observed launch. It does
-    /// not wait for launches of other threads, but returns [`crate::SimError::InUse`].
+    /// finished blocks and the number of all blocks. If blocks synchronise, the blocks of every
+    /// block order count. A launch in the callback must not share buffers with the observed launch.
+    /// It does not wait for launches of other threads, but returns [`crate::SimError::InUse`].
     pub progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
     /// Accumulation rules of an architecture's tensor cores. Only matrix instructions depend on
     /// them.

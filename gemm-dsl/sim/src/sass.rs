@@ -3,7 +3,7 @@
 //!
 //! Machine code differs from the source. The compiler shares common subexpressions, hoists loop
 //! invariants, folds constants into addresses, merges adjacent loads, unrolls loops and predicates
-//! short branches. This module applies those transformations that are certain, once per kernel, to
+//! short branches. This module applies the transformations that are certain, once per kernel, to
 //! the lowered code:
 //!
 //! ```text
@@ -12,7 +12,7 @@
 //!                 └─ loads, stores ──merge──► fates ──× addresses── traffic ┘
 //! ```
 //!
-//! Each value exists once, with its place and its cost. The addresses are those that were observed.
+//! Each value exists once, with its place and its cost. The addresses are the observed ones.
 //!
 //! `walk` visits branches, and `unroll` visits loops. `statement`, `expr` and `integer` create
 //! values, `memory` creates addresses, and `accesses` records loads and stores. `values` finds
@@ -20,8 +20,8 @@
 //! `polynomial` finds addresses that differ by a constant. Three passes follow in this order:
 //! `values` removes dead values, `merge` merges adjacent loads, and `branch` predicates branches.
 //! `cost` is the table of instruction costs, `counts` contains the executions of each piece of
-//! code, and `charge` multiplies the two. `traffic` prices the remaining accesses at the addresses
-//! that they had.
+//! code, and `charge` multiplies the two. `traffic` prices the remaining accesses at their observed
+//! addresses.
 //!
 //! # Invariants
 //! * The module has no code for particular kernels: every rule is a rule of the compiler, and every

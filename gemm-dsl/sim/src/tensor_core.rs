@@ -28,7 +28,7 @@ const LEAST: i32 = 1 - FloatLayout::BINARY32.bias() - FRACTION as i32;
 /// fraction bits. Subnormal numbers are not normalised: their significand is less than 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MmaOperand {
-    /// Signed integer mantissa, with the hidden bit. Of an infinity it is the sign, of NaN 0.
+    /// Signed integer mantissa, with the hidden bit. For an infinity, the sign; for NaN, 0.
     mantissa: i32,
     /// [`ZERO`] for zero, so that it is not a candidate for the largest exponent of a sum, and
     /// [`SPECIAL`] for a number that is not finite.
@@ -39,7 +39,7 @@ pub struct MmaOperand {
 const ZERO: i32 = -(1 << 16);
 /// Exponent of an infinity or NaN: its sum with any exponent is above [`FINITE`].
 const SPECIAL: i32 = 1 << 20;
-/// Above the exponent of any finite product.
+/// Number above the exponents of all finite products.
 const FINITE: i32 = 1 << 16;
 
 impl MmaOperand {
@@ -144,7 +144,8 @@ impl AccumulationRules {
         }
         let unit = largest - self.kept as i32;
         let mut sum = cut(addend.mantissa.into(), addend.exponent - FRACTION as i32 - unit);
-        // The product of the largest exponent is shifted left by this, others less: to the right.
+        // All products are shifted left by `most`. Products without the largest exponent are then
+        // shifted right.
         let most = self.kept - 2 * format.layout().fraction;
         for (a, b) in a.chunks(HALF_GROUP).zip(b.chunks(HALF_GROUP)) {
             let mut part = 0_i32;

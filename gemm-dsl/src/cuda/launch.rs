@@ -89,7 +89,7 @@ fn count(k: &Kernel, e: &Expr) -> Option<String> {
     })
 }
 
-/// Returns true for the selection of 1 instead of a quotient, rounded up, whose dividend is 0.
+/// Returns true for a quotient, rounded up, that is replaced by 1 if its dividend is 0.
 fn is_at_least_one(cond: &Expr, yes: &Expr, no: &Expr) -> bool {
     let is_some = |dividend: &Expr| *cond == dividend.clone().gt(0u64);
     *no == Expr::U64(1) && rounded_up(yes).is_some_and(is_some)

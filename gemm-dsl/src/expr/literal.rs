@@ -119,8 +119,9 @@ fn large_float(key: &'static str, at: NodeSpan, text: &str, float: Float) -> Spe
         Float::F32 => format!("{:e}", f32::MAX),
         Float::F64 => format!("{:e}", f64::MAX),
     };
-    let message =
-        format!("`{text}` is too large; an {name} is at most {most}, and infinity is `1.0 / 0.0`");
+    let message = format!(
+        "`{text}` is too large; an {name} is at most {most}; write infinity as `1.0 / 0.0`"
+    );
     SpecError::at_tokens(key, at, message)
 }
 

@@ -70,9 +70,9 @@ fn on_host(expr: &Expr) -> bool {
     }
 }
 
-/// Returns the type of an expression that the host can evaluate, unless some argument causes an
-/// overflow. The expression may contain constants, and parameters for which `known` is true. If it
-/// is constant, it must have a value.
+/// Returns the type of an expression that the host can evaluate for all arguments without overflow.
+/// The expression may contain constants, and parameters for which `known` is true. If it is
+/// constant, it must have a value.
 pub(crate) fn check(
     expr: &Expr,
     consts: &[ConstDecl],
@@ -162,8 +162,8 @@ impl HostEvaluator<'_> {
     }
 }
 
-/// Result of an operator on two values; `None` if there is none. The connectives, which may not
-/// evaluate their second operand, have none.
+/// Result of an operator on two values; `None` if there is none. The connectives have none, because
+/// they need not evaluate their second operand.
 pub(super) fn binary(op: BinaryOp, x: i128, y: i128) -> Option<i128> {
     if let (Ok(x), Ok(y)) = (u64::try_from(x), u64::try_from(y)) {
         // Most values are extents, and arithmetic on 128 bits takes several times as long.

@@ -7,7 +7,7 @@ use super::eval::{binary, checked, eval};
 use super::{BinaryOp, ConstDecl, Elem, Expr, HostError, List, Logic, Ty, UnaryOp};
 
 /// Integer or boolean expression over the scalars of a launch. It has the value that
-/// [`Kernel::eval`](super::Kernel::eval) computes for the [`Expr`] it was made of.
+/// [`Kernel::eval`](super::Kernel::eval) computes for the original [`Expr`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum HostExpr {
     Number(u64),

@@ -24,12 +24,11 @@ pub struct Buffer {
     /// Description of the content for the comment next to the declaration; may be empty.
     pub meaning: String,
     /// True if the buffer's final content may depend on the order in which blocks and threads run.
-    /// A kernel declares a global buffer so on purpose, for example if tickets assign positions in
-    /// it.
+    /// A kernel declares this on purpose, for example if tickets assign positions in the buffer.
     pub unordered: bool,
     /// True if no thread accesses an element that another thread writes, even if the accesses are
-    /// ordered. A kernel with inter-block synchronisation declares so each global buffer that it
-    /// does not use for communication. The simulator checks this.
+    /// ordered. A kernel with inter-block synchronisation declares this for each global buffer that
+    /// it does not use for communication. The simulator checks this.
     pub exclusive: bool,
 }
 

@@ -57,8 +57,8 @@ pub struct Program {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComputedValue {
     pub expr: Expr,
-    /// Number of extents and numbers when the value was added. The final number must be the same,
-    /// because a handle added later would change the meaning of this one.
+    /// Count of extents and of the caller's numbers when the value was added. The final count must
+    /// be the same, because a handle added later would change the meaning of this one.
     pub behind: usize,
 }
 

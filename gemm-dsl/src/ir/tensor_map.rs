@@ -31,8 +31,8 @@ impl TensorSwizzle {
         }
     }
 
-    /// Alignment of a box in bytes. A box with this alignment has address bits that equal the bits
-    /// of the row index, from which the swizzle is computed.
+    /// Alignment of a box in bytes. The swizzle is computed from address bits. With this alignment,
+    /// they equal the bits of the row index.
     pub const fn alignment(self) -> u64 {
         match self.bytes() {
             None => 128,

@@ -5,8 +5,8 @@ use crate::target::Format;
 
 /// `D = A·B + D`, or `D = A·B`, with [`Wgmma::ROWS`] by `columns` accumulators. Each is summed over
 /// [`Format::terms`] elements of K. The four warps of a warpgroup execute it together. It is
-/// asynchronous: it reads A and B, and D is not available, until a [`WgmmaSync::Wait`] that covers
-/// it.
+/// asynchronous: until a [`WgmmaSync::Wait`] that covers it, it may read A and B, and D is not
+/// available.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wgmma {
     /// Number format of A and B.

@@ -33,7 +33,7 @@ pub(super) fn parameter(b: &mut KernelBuilder, operand: Operand) -> BufferId {
 /// partial results.
 pub(super) fn workspace_title(b: &mut KernelBuilder, partials: &str) {
     b.title("Workspace: all tickets are 0 before the first launch, and each launch resets them;");
-    b.title(format!("{partials}. Launches that overlap may not share them."));
+    b.title(format!("{partials}. Overlapping launches need separate workspaces."));
 }
 
 /// Sets the number of counters.

@@ -138,7 +138,7 @@ pub(crate) fn spaces(key: &'static str, found: &str, joined: &str) -> SpecError 
     )
 }
 
-/// Advice to write a value as `how`, with an example if the value is a size.
+/// Returns the advice `one`, or for a size the advice `several` with an example.
 fn numbers(kind: KeyKind, one: &str, several: &str) -> String {
     match kind {
         KeyKind::Size { example, .. } => format!("{several}, as in `{example}`"),

@@ -23,16 +23,16 @@
 //!   element, or the type of the `map` (`types`). `mean_var`, `logsumexp` and `compensated` need a
 //!   floating-point type, and `logsumexp` excludes `f64`;
 //! * a result has the accumulator type, with these exceptions: an `f32` accumulator may be stored
-//!   as `f16` or `bf16`, and an `f64` one as `f32`; integers with a `finish` may be stored as `f32`
-//!   or `f64`;
+//!   as `f16` or `bf16`, and an `f64` accumulator as `f32`; integers with a `finish` may be stored
+//!   as `f32` or `f64`;
 //! * `fold` and `identity` are given together;
-//! * `finish` has one parameter for the folded value, or two under `mean_var`, and optionally
-//!   another one for the number of elements;
+//! * `finish` has one parameter for the folded value, or two under `mean_var`, and optionally a
+//!   last parameter for the number of elements;
 //! * expressions are well typed (`types`) and neither take nor return a `u64`;
 //! * a name, if given, is an identifier of CUDA C++ with at least one letter or digit.
 //!
 //! A launch also checks the grid. A row or column has at most 65,535 runs. Along x, a grid has at
-//! most 2^31 − 1 blocks: of a whole array, or else of groups of rows, columns or segments.
+//! most 2^31 − 1 blocks. They fold a whole array, or groups of rows, columns or segments.
 
 mod decisions;
 mod messages;
@@ -175,8 +175,8 @@ impl ReduceSpec {
         Ok(ReducePlan { spec: self.clone(), types, parts, share, blocks, block_fold })
     }
 
-    /// Returns the factors of the number of elements of one result that a block reads at once:
-    /// threads, items per thread and elements per item.
+    /// Returns three factors: threads, items per thread and elements per item. Their product is the
+    /// number of elements that a block reads at once for one result.
     fn round(&self) -> (u32, u32, u32) {
         (self.group_of_result(), self.items, self.vector_of_result())
     }

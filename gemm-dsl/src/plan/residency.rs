@@ -41,8 +41,8 @@ mod messages {
         SpecError::at_value(
             &["blocks_per_sm", "tile", "thread", "block"],
             format!(
-                "`blocks_per_sm: {blocks}` with {threads} threads a block is {} threads, and an SM \
-                 holds at most {most}; use {} or less",
+                "`blocks_per_sm: {blocks}` with {threads} threads per block is {} threads, and an \
+                 SM holds at most {most}; use {} or less",
                 u64::from(blocks) * threads,
                 u64::from(most) / threads.max(1),
             ),

@@ -11,8 +11,8 @@
 //!   `block`, `lanes` and `coarsen` exclude it. Without `tile`, `coarsen` and `partials` exclude
 //!   `thread`, `lanes: k`, `float4`, `slices` and `split_k`. `products` needs `batch`. `transpose`
 //!   needs a K-major matrix, so it excludes `layout: tn`. `fragment` needs a thread tile with more
-//!   than one element, and `order` one with more than one row and column. `spread` needs `stages`.
-//!   `float4` needs at least one access that it can widen.
+//!   than one element. `order` needs a thread tile with more than one row and more than one column.
+//!   `spread` needs `stages`. `float4` needs at least one access that it can widen.
 //! * **Tensor cores.** Any `arith` except `f32` excludes `thread`, `fragment`, `order` and
 //!   `partials`. Without `mma: wgmma`, `arith` needs a `warp` that is a multiple of 16x8, and must
 //!   not be `f16x3`. The tile's K is a multiple of the instruction's K (8 for `tf32`, else 16)
@@ -62,8 +62,8 @@
 //!   the producer warpgroup releases.
 //! * **Indices.** `coarsen` times a block's columns, and `raster` times a block's rows of C, are at
 //!   most 2^30. A launch also checks that `raster` times the number of tiles along N is less than
-//!   2^31. It checks that M, N and K are below 2^31 minus the tiles by which indices may pass them.
-//!   If an extent is too large, the error states its maximum.
+//!   2^31. It checks that M, N and K are below 2^31 minus the tiles by which indices may exceed
+//!   them. If an extent is too large, the error states its maximum.
 //!
 //! No other spec is rejected once its values have been parsed. A copy is predicated if its accesses
 //! do not divide evenly among the threads. The threads of a block need not be a multiple of 32.

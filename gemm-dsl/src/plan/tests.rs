@@ -216,8 +216,8 @@ fn converted_matrices_are_staged_in_one_way() {
             "ldmatrix",
             "has no effect under `convert: matrix`: tiles of converted matrices are always read by",
         ),
-        ("pad_a: 12", "which are 8 elements: 12 mod 8 = 4; use 16"),
-        ("pad_b: 1", "which are 8 elements: 1 mod 8 = 1; use 8"),
+        ("pad_a: 12", "= 8 elements: 12 mod 8 = 4; use 16"),
+        ("pad_b: 1", "= 8 elements: 1 mod 8 = 1; use 8"),
     ] {
         let text = message(product(&format!("{converted}, {keys}")));
         assert!(text.contains(said), "{text}");
@@ -306,8 +306,8 @@ fn unused_arrays_may_have_any_stride() {
 proptest! {
     #![proptest_config(gemm_cases::cases(256))]
 
-    /// The widest C that a contract allows has a group of tile rows that an `int` can count. If
-    /// this limit is the binding one, the next wider C exceeds it.
+    /// The widest C that a contract allows has a group of tile rows that an `int` can count. If no
+    /// other limit is stricter, the next wider C exceeds this limit.
     #[test]
     fn a_group_of_tile_rows_is_counted_in_an_int(
         line in select(vec!["block: 1x32", "block: 16x16, coarsen: \

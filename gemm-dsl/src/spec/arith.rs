@@ -31,7 +31,7 @@ words! {
 }
 
 words! {
-    /// Accuracy class of a table: a bound of the error of an element of A·B for all rules. Each
+    /// Accuracy class of a table: an error bound for the elements of A·B that all rules meet. Each
     /// class also allows the arithmetics of the previous classes.
     Accuracy {
         /// The error is that of `f32` multiply-adds. Allows only `arith: f32`.
@@ -39,8 +39,8 @@ words! {
         /// The error is at most [`Arith::error_bound`], relative to the same element of |A|·|B|.
         /// Also allows `bf16x6`, `bf16x9` and `tf32x3`.
         Bound = "bound",
-        /// Like `bound`, but the error of a number far below the greatest magnitude of its row of A
-        /// or column of B is relative to this magnitude. Also allows `f16x3`.
+        /// Like `bound`, except for numbers far below the greatest magnitude of their row of A or
+        /// column of B. Their error is relative to this magnitude. Also allows `f16x3`.
         Norm = "norm",
     }
 }
@@ -100,8 +100,7 @@ impl Arith {
     /// and its columns. Underflow adds [`underflow_bound`](Self::underflow_bound).
     pub fn error_bound(self, terms: u64) -> f64 {
         let unit = f64::from(f32::EPSILON) / 2.0;
-        // Relative errors for a significand of `bits` bits: of one rounded number, and of the
-        // product of two.
+        // Relative error of a product of two numbers, each rounded to a significand of `bits` bits.
         let rounded = |bits: i32| 2.0 * 2f64.powi(-bits) + 2f64.powi(-2 * bits);
         let beside = match self {
             Self::F32 => 0.0,
@@ -117,7 +116,7 @@ impl Arith {
     }
 
     /// Returns the largest error from underflow of an element of A·B, for a K of `terms`. It is
-    /// absolute, and adds to [`error_bound`](Self::error_bound).
+    /// absolute and in addition to [`error_bound`](Self::error_bound).
     ///
     /// `f32` rounds each multiply-add, by at most half of the smallest positive number, 2^-149.
     /// Tensor cores truncate each sum to a multiple of 2^-149: at most one sum per product of

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::fmt::{Display, Formatter, Result as Formatted};
 use std::str::FromStr;
 
-/// Expression that a GEMM stores in place of the accumulator `acc`, such as
+/// Expression whose value a GEMM stores in place of the accumulator `acc`, such as
 /// `|acc, bias[n]| max(acc + bias, 0.0)`.
 ///
 /// ```

@@ -16,8 +16,7 @@ use acts::{
 words! {
     /// Operator of a reduction. Its identity replaces missing elements.
     Op {
-        /// `a + b`. The identity is −0, the only value that leaves every other value unchanged, −0
-        /// included.
+        /// `a + b`, identity −0: adding −0 leaves every value unchanged, but −0 + +0 is +0.
         Sum = "sum",
         /// `a * b`, identity 1.
         Prod = "prod",
@@ -32,15 +31,16 @@ words! {
         Argmax = "argmax",
         /// Index of the smallest element, with the rules of `argmax`.
         Argmin = "argmin",
-        /// 1 if some element is not 0, else 0: a `u8`. With a `map`, 1 if the `map` is true for
+        /// A `u8`: 1 if some element is not 0, else 0. With a `map`, 1 if the `map` is true for
         /// some element.
         Any = "any",
-        /// 1 if no element is 0, else 0: a `u8`. With a `map`, 1 if the `map` is true for all
+        /// A `u8`: 1 if no element is 0, else 0. With a `map`, 1 if the `map` is true for all
         /// elements.
         All = "all",
-        /// Mean and population variance: two results in one pass (Welford, Chan). Both are right
-        /// where they are in range, whatever overflows on the way. Both are NaN without elements or
-        /// with an infinite element. The mean of zeros is +0, also if all of them are −0.
+        /// Mean and population variance: two results in one pass (Welford, Chan). Each result is
+        /// right if it is in range, even if intermediate values overflow. Both are NaN without
+        /// elements or with an infinite element. The mean of zeros is +0, also if all of them are
+        /// −0.
         MeanVar = "mean_var",
         /// Logarithm of the sum of exponentials, in one pass and without overflow. Without elements
         /// it is −∞.
@@ -91,15 +91,15 @@ words! {
         Columns = "columns",
         /// Each column of each matrix of a batch, (outer, length, inner).
         Middle = "middle",
-        /// Each segment of an array. An array of offsets gives the bounds of the segments. The
-        /// result of an empty segment is that of a fold without elements.
+        /// Each segment of an array. An array of offsets gives the bounds of the segments. An empty
+        /// segment gives the result of a fold without elements.
         Segments = "segments",
     }
 }
 
 words! {
-    /// Method by which the values of several blocks are folded into one result. `passes` and
-    /// `once` of one spec give the same bits.
+    /// Method by which the values of several blocks are folded into one result. For the same spec,
+    /// `passes` and `once` give the same bits.
     LaunchForm {
         /// As many launches as it takes until one value is left. Each block folds one tile of
         /// elements, and the next launch folds the blocks' values. Only for whole arrays of `f32`
@@ -125,9 +125,9 @@ spec! {
         /// Identity of `fold`: the value that leaves any other unchanged. It replaces missing
         /// elements.
         identity(Identity): Option<Identity> = None::<Identity>, "identity_{}", on FOLD, what;
-        /// Expression of one element from each of one to four arrays. The fold takes its values. It
-        /// may use the element's index `i` and the number of elements `len`, both integers. It
-        /// replaces an elementwise kernel.
+        /// Expression of one element from each of one to four arrays. Its values are folded. It may
+        /// use two integers: the element's index `i` and the number of elements `len`. It replaces
+        /// an elementwise kernel.
         map(Map): Option<Map> = None::<Map>, "map_{}", what(Inputs);
         /// Expression that computes the result from the folded value, or from both values of
         /// `mean_var`. An optional last parameter is the number of elements, in the accumulator
@@ -145,7 +145,7 @@ spec! {
         /// Type of indices, of counts and of the offsets of segments.
         index(IndexType): IndexType = IndexType::U32, "index_{}", on INDICES, what(Results);
         /// Also sums the rounding errors (Neumaier). With d additions per element and unit roundoff
-        /// u, the remaining error is one rounding of the result plus about 2 d² u² of the sum of
+        /// u, the remaining error is one rounding of the result plus about 2 d² u² times the sum of
         /// magnitudes. It costs a second accumulator and several additions per element.
         compensated(bool): bool = false, "compensated", on SUM, what;
         /// Elements that are folded into one result.
@@ -155,9 +155,9 @@ spec! {
         /// Number of threads of a block: a power of two from 32 to 1024.
         block(u32): u32 = 256, "";
         /// Number of threads that fold one result together. For rows and segments: a power of two
-        /// up to 32, or the whole block; without the key, 32. For columns: a power of two up to the
-        /// block; without the key, 8. For columns, a block covers `block / group` adjacent columns,
-        /// or as many vectors of columns under `float4`.
+        /// up to 32, or the whole block; default 32. For columns: a power of two up to the size of
+        /// the block; default 8. A block then covers `block / group` adjacent columns, or under
+        /// `float4` as many vectors of columns.
         group(u32): Option<u32> = None::<u32>, "group{}", least 1 "a result needs at least one \
                                                                    thread", on MANY;
         /// Order in which a block combines its values in shared memory.
@@ -192,10 +192,10 @@ spec! {
         /// `gemm_runtime::guide::determinism`.
         run(u32): Option<u32> = None::<u32>, "run{}", least 1 "a run has at least one element",
             on SHARED;
-        /// Method by which the values of several blocks are folded into one result. Without the
-        /// key: `tiles` for a whole array of `f32` with `sum`, `prod`, `max` or `min`, unless
-        /// `map`, `finish`, `compensated`, `blocks` or `run` is given, or `acc` or `result` is not
-        /// `f32`; else `passes`.
+        /// Method by which the values of several blocks are folded into one result. Default:
+        /// `tiles` if `sum`, `prod`, `max` or `min` folds a whole array of `f32`, `acc` and
+        /// `result` are `f32`, and none of `map`, `finish`, `compensated`, `blocks` and `run` is
+        /// given. Otherwise `passes`.
         launch(LaunchForm): Option<LaunchForm> = None::<LaunchForm>, "{}", on SEVERAL;
         /// Minimum number of resident blocks per SM: `__launch_bounds__(threads, n)`. It limits the
         /// registers of a thread. With `1`, one block may use all registers of an SM. Without the

@@ -18,7 +18,7 @@ spec! {
     ///
     /// Without a [`tile`](field@SgemmSpec::tile), every thread reads its operands from global
     /// memory and computes one element of C after the other. If `thread`, `lanes: k`, `float4`,
-    /// `slices` or `split_k` is given, it computes all its elements at once.
+    /// `slices` or `split_k` is given, the thread computes all its elements at once.
     SgemmSpec for "sgemm_kernel", functions "sgemm_" {
         /// Layouts of A and B, one letter for each: `n` for row-major and `t` for column-major. C
         /// is row-major.
@@ -27,9 +27,9 @@ spec! {
         /// Without the key: 16x16 threads or 8x1 warps.
         block(Block): Option<Block> = None, "",
             on naive("with `tile`, the block follows from `tile` and `thread` or `warp`");
-        /// Axis along which consecutive threads of a kernel without `tile` run. Under `k`, each
-        /// lane of a warp sums a part of K. A tree then combines the sums: for s = 16, 8, 4, 2, 1,
-        /// each lane adds the sum of the lane that is s higher. Use `k` for matrix-vector shapes.
+        /// Axis along which consecutive threads of a kernel without `tile` are arranged. Under `k`,
+        /// each lane of a warp sums a part of K. A tree then combines the sums: for s = 16, 8, 4,
+        /// 2, 1, lane i adds the sum of lane i + s. Use `k` for matrix-vector shapes.
         lanes(Lanes): Lanes = Lanes::N, "lanes_{}",
             on naive("it arranges the threads of kernels without `tile`");
         /// Number of adjacent elements in a row of C that a thread computes one after the other.
@@ -41,7 +41,7 @@ spec! {
         /// `lanes: k`, `float4`, `slices` or `split_k`, the loads of this many steps are issued
         /// before the first multiply. Their values occupy registers.
         unroll(u32): Option<u32> = None, "unroll{}",
-            least 1 "a round of the loop does at least one step";
+            least 1 "an iteration of the loop does at least one step";
         /// Number of independent partial sums of an element of C. More of them shorten the chain of
         /// dependent multiply-adds, cost registers, and change the order of summation.
         partials(u32): u32 = 1, "partials{}",
@@ -51,14 +51,14 @@ spec! {
         /// Thread tile: the elements of C that one thread keeps in registers. A larger tile reuses
         /// each loaded operand more often and costs registers.
         thread(Rect): Rect = Rect::new(1, 1), "{}";
-        /// Assignment of the tile's elements to threads. It determines which accesses can be
-        /// vectors, and the bank conflicts.
+        /// Assignment of the tile's elements to threads. It determines the bank conflicts, and
+        /// which accesses can be vectors.
         fragment(Fragment): Fragment = Fragment::Blocked, "{}", on TILE;
         /// Accesses memory in vectors of 16 bytes, such as a `float4`, wherever the layout allows.
         float4(bool): bool = false, "float4";
-        /// Stores the K-major operand (A under `nn` and `nt`, B under `nt` and `tt`) transposed in
-        /// shared memory. The other operand already has the layout that threads read. It transposes
-        /// neither A nor B: the key `layout` does.
+        /// Stores K-major operands (A under `nn` and `nt`, B under `nt` and `tt`) transposed in
+        /// shared memory. Other operands already have the layout that threads read. It does not
+        /// transpose the matrices A and B: the key `layout` does.
         transpose(bool): bool = false, "transpose", on TILE;
         /// Padding at the end of each shared-memory row of A, in elements. It avoids bank conflicts
         /// and costs shared memory.
@@ -96,10 +96,11 @@ spec! {
         /// Arithmetic of the multiplications. All arithmetics except `f32` use tensor cores (sm_80
         /// and later).
         arith(Arith): Arith = Arith::F32, "{}", on TILE;
-        /// Length of K that tensor cores sum in a fresh accumulator before an IEEE addition adds it
-        /// to the main one. It is a multiple of one instruction's K: 16, or 8 for `tf32`. Default
-        /// for FP32 emulation: one instruction's K, or the tile's K under `mma: wgmma`. Default for
-        /// other arithmetic: all of K. Smaller values are more accurate and cost more additions.
+        /// Length of K that tensor cores sum in a fresh accumulator. An IEEE addition then adds
+        /// this accumulator to the main one. The length is a multiple of one instruction's K: 16,
+        /// or 8 for `tf32`. Default for FP32 emulation: one instruction's K, or the tile's K under
+        /// `mma: wgmma`. Default for other arithmetic: all of K. Smaller values are more accurate
+        /// and cost more additions.
         promote(u32): Option<u32> = None, "promote{}",
             on MATRIX;
         /// Reads K-major tiles with `ldmatrix`: one instruction loads fragments for all lanes of a
@@ -135,16 +136,17 @@ spec! {
         blocks_per_sm(u32): Option<u32> = None, "blocks_per_sm{}",
             least 1 "at least one block must fit";
         /// Sliced-K: number of thread groups of a block that take the steps of K in turn. Their
-        /// accumulators are added in shared memory, in the order of the groups. Use it for a small
-        /// C and a large K.
+        /// accumulators are added in shared memory, in the order of the groups. Use sliced-K for a
+        /// small C and a large K.
         slices(u32): u32 = 1, "slices{}",
             least 1 "a block has at least one group";
         /// Split-K: maximum number of partitions of K, each summed by separate blocks. The block
         /// that finishes a tile last adds the partial sums in the order of the partitions, and
         /// stores C. A partition is a multiple of the tile's K, or of a block's K step in a kernel
-        /// without `tile`. A short K therefore has fewer partitions. `auto` fills the device with
-        /// `blocks_per_sm` blocks per SM, by at most sqrt(K / 8) partitions, rounded down to a
-        /// power of two. Use it if C has too few tiles to fill the device.
+        /// without `tile`. A short K therefore has fewer partitions. Under `auto`, there are just
+        /// enough partitions to fill the device with `blocks_per_sm` blocks per SM. Their limit is
+        /// sqrt(K / 8), rounded down to a power of two. Use split-K if C has too few tiles to fill
+        /// the device.
         split_k(impl Into<SplitK>): SplitK = SplitK::Ranges(1), "split_{}",
             least 1 "K has at least one partition";
         /// Stream-K: `blocks_per_sm` × SMs blocks share the work evenly. Each block first computes
@@ -160,15 +162,15 @@ spec! {
         /// Computes a batch of GEMMs of one size per launch. Strides or pointers give the locations
         /// of their matrices.
         batch(Batch): Option<Batch> = None, "batch_{}", what;
-        /// Number of GEMMs of a batch that one block computes, each with separate threads. Use it
-        /// for GEMMs too small to occupy a block.
+        /// Number of GEMMs of a batch that one block computes, each with separate threads. Use this
+        /// key for GEMMs that are too small to occupy a block.
         products(u32): u32 = 1, "products{}",
             least 1 "a block computes at least one GEMM",
             on TILE;
         /// Computes alpha·A·B + beta·C, as in BLAS. The kernel takes alpha and beta, and reads C.
         scaled(bool): bool = false, "scaled", what(Inputs);
-        /// Expression of the accumulator and of operands, whose value is stored in C. It replaces
-        /// an elementwise kernel and that kernel's pass over C.
+        /// Expression of the accumulator and of operands. The kernel stores its value in C. It
+        /// replaces a separate elementwise kernel, which would read and write C again.
         epilogue(Epilogue): Option<Epilogue> = None, "epilogue_{}", what(Inputs);
     }
 }
@@ -213,7 +215,7 @@ impl SgemmSpec {
         Self::default().computing(self) == Self::default()
     }
 
-    /// Returns true if a single element of A or B that the splits cannot represent makes the kernel
+    /// Returns true if one unrepresentable element of A or B makes the kernel
     /// [in `f32`](Self::in_f32) recompute all of C. Otherwise only the sums that contain the
     /// element are recomputed.
     pub fn falls_back_as_a_whole(&self) -> bool {
@@ -238,7 +240,7 @@ impl SgemmSpec {
         spec.computing(self)
     }
 
-    /// Returns the key because of which the GEMM is not [invariant](Self::is_invariant), if any.
+    /// Returns the first key that makes the GEMM not [invariant](Self::is_invariant), if any.
     pub(crate) fn splits_sums(&self) -> Option<&'static str> {
         let splits = [
             ("arith", self.arith != Arith::F32),
@@ -310,7 +312,7 @@ impl SgemmSpec {
         }
     }
 
-    /// Returns the key because of which the threads of a kernel without a tile compute all their
+    /// Returns the first key that makes the threads of a kernel without a tile compute all their
     /// elements at once, if any.
     pub(crate) fn direct_by(&self) -> Option<&'static str> {
         let keys = [

@@ -64,7 +64,7 @@ pub(crate) enum Typed {
     Results,
 }
 
-/// Condition on the kernels of a family on which some keys act.
+/// Condition under which some keys act on a kernel of the family.
 pub(crate) struct ActsOn<S: 'static> {
     /// Returns true if the keys act on the spec's kernel.
     pub includes: fn(&S) -> bool,
@@ -84,7 +84,7 @@ pub(crate) enum Suggestion<S: 'static> {
     Say(&'static str),
     /// Follow this advice, or leave the key out.
     Or(&'static str),
-    /// Add those of these entries that are missing, or leave the key out.
+    /// Add the entries of this list that are missing, or leave the key out.
     Add(&'static [Prerequisite<S>]),
 }
 
@@ -136,7 +136,7 @@ pub(crate) trait Table: Spec + Default {
         Self::key(name).and_then(|key| key.what.as_ref())
     }
 
-    /// Returns the first key because of which the two specs compute different results.
+    /// Returns the first key that makes the two specs compute different results.
     fn differs(&self, other: &Self) -> Option<&'static str> {
         let differs =
             |key: &&Key<Self>| key.what.as_ref().is_some_and(|what| !(what.same)(self, other));
@@ -197,8 +197,8 @@ pub(super) fn hash(text: &str) -> String {
     format!("{:08x}", text.bytes().fold(0x811c_9dc5, step))
 }
 
-/// Returns the function name of a kernel that a user names `name`. It starts with `family`, so no
-/// name of CUDA is the same. It has no underscores that C++ reserves.
+/// Returns the function name of a kernel that a user names `name`. It starts with `family`, which
+/// no name of CUDA does. It has no underscores that C++ reserves.
 pub(crate) fn given_name(family: &str, name: &str) -> String {
     let name = joined(name);
     if name.starts_with(family) { name } else { format!("{family}{name}") }

@@ -77,9 +77,9 @@ pub fn all() -> Result<Vec<PinnedSpec>, SpecErrors> {
     Ok(all)
 }
 
-/// Reductions of segments and of runs. In the first, groups reduce short segments and blocks reduce
-/// long ones, and the bits depend on the limit between them. The second includes the kernel for
-/// runs of a shard.
+/// Reductions of segments and of runs. For segments, groups reduce short segments and blocks reduce
+/// long ones; the bits depend on the limit between them. For runs, the kernel for runs of a shard
+/// is included.
 fn reductions() -> Result<[PinnedSpec; 2], SpecErrors> {
     let groups: ReduceSpec = "over: segments, block: 128, group: 8, items: 4, shuffle".parse()?;
     let argmax: ReduceSpec =

@@ -27,7 +27,7 @@ pub const GRID_BLOCKS: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
 /// Maximum number of registers that the instruction set can address per thread.
 pub const THREAD_REGISTERS: u32 = 255;
 
-/// Number of registers in which registers are allocated to a warp.
+/// Unit in which a warp's registers are allocated, in registers.
 pub const WARP_REGISTER_UNIT: u32 = 256;
 
 /// Oldest architecture for which NVRTC 13 compiles, for example 75 for `sm_75`.

@@ -24,8 +24,8 @@ pub(crate) fn is_installed() -> bool {
     library().is_some()
 }
 
-/// Loads the driver's library without `cudarc`: a `cudarc` that is linked to the driver has no
-/// function for it.
+/// Loads the driver's library without `cudarc`. If `cudarc` is linked to the driver, it has no
+/// function that loads the driver.
 #[allow(unsafe_code, reason = "the driver is loaded at run time")]
 pub(crate) fn library() -> Option<Library> {
     // All of these names are among those that `cudarc` tries.

@@ -89,7 +89,7 @@ impl Address for Buffer {
     }
 }
 
-/// Error for an area that is not inside its memory, a bug of its creator.
+/// Error for an area that is not inside its memory. The creator of the area has a bug.
 fn outside() -> Error {
     Error::Internal("an area reaches beyond its memory".to_owned())
 }

@@ -40,8 +40,8 @@ pub(super) struct CallFeatures {
     pub(super) batch: Option<Batch>,
 }
 
-/// Number of lines of a rule: one for each layout, each scaled and unscaled, each for batches and
-/// for lists.
+/// Number of lines of a rule: one for each combination of layout, with or without `scaled`, and
+/// batch or list.
 const LINES: usize = SgemmSpec::LAYOUTS * 2 * 2;
 
 /// Single GEMMs: measured on an H200, most rules written by `tune --table`. Batches: by hand.

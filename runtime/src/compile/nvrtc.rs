@@ -21,7 +21,7 @@ type Handle = *mut c_void;
 type Status = c_int;
 const SUCCESS: Status = 0;
 
-/// What a source needs of the compiler.
+/// Requirements of a source on the compiler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Need {
     /// Architecture to compile for. Any library meets `None`.
@@ -35,8 +35,8 @@ pub(super) struct Nvrtc {
     /// Name or path by which the library was loaded.
     file: String,
     version: Release,
-    /// Architectures for which it compiles, 90 for `sm_90`. Empty before CUDA 11.2, which does not
-    /// tell them.
+    /// Architectures for which it compiles, 90 for `sm_90`. Empty before CUDA 11.2, which cannot
+    /// list them.
     archs: Vec<u32>,
     create: unsafe extern "C" fn(
         *mut Handle,
@@ -312,7 +312,7 @@ impl Drop for Program<'_> {
     }
 }
 
-/// Architectures for which NVRTC compiles. Empty if the library does not tell them.
+/// Architectures for which NVRTC compiles. Empty if the library cannot list them.
 #[allow(unsafe_code, reason = "calls of the C library")]
 fn supported_archs(library: &Library) -> Vec<u32> {
     type Number = unsafe extern "C" fn(*mut c_int) -> Status;

@@ -29,7 +29,7 @@ pub(super) fn kernel_type(
         line => format!("a kernel of `{line}`"),
     };
     format!(
-        "{kernel} takes {takes}: its type is `{needed}`, not `{found}`. Use that type, or \
+        "{kernel} takes {takes}: its type is `{needed}`, not `{found}`. Use `{needed}`, or \
          `{by_name}`, which takes any operands"
     )
 }

@@ -28,7 +28,8 @@ pub use shards::{fold_partials, fold_shard};
 use std::marker::PhantomData;
 
 /// Inputs and results of a reduction, as [`ReduceKernel`] lists them: elements of type `T` are
-/// folded into results of type `R`. Each is one type, or a tuple with one type for each array.
+/// folded into results of type `R`. `T` and `R` are each one type, or a tuple with one type for
+/// each array.
 pub struct Folds<T, R>(PhantomData<fn() -> (T, R)>);
 
 impl<T, R> ReduceKernel<T, R> {

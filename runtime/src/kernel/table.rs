@@ -14,9 +14,9 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 
-/// Table of specs for one computation. It chooses a spec for each problem: the extents, and for a
-/// GEMM also layouts and device. Only chosen kernels are compiled. `S` and `E` are the parameters
-/// of its [`Kernel`]s.
+/// Table of specs for one computation. It chooses a spec for each problem, which is the extents
+/// and, for a GEMM, also the layouts and the device. Only chosen kernels are compiled. `S` and `E`
+/// are the parameters of its [`Kernel`]s.
 ///
 /// A launch chooses its rule without a lock and without copying the table. A table from a macro is
 /// parsed once, by the first call that needs it. Other tables are parsed when they are built.

@@ -251,7 +251,7 @@ fn padded_rows_need_a_kernel_that_takes_strides() {
     };
     let refused = of(false, 2, 8, 4);
     let text = refused.as_ref().expect_err("no stride").to_string();
-    assert!(text.contains("but it is 4. Add `pitched`"), "{text}");
+    assert!(text.contains("but the stride is 4. Add `pitched`"), "{text}");
     let (subject, need, found) = unmet(refused);
     assert!(matches!(subject, Subject::Stride { name, dim: 0, .. } if name == "a"));
     assert_eq!((need, found), (Need::Exactly(3), 4));

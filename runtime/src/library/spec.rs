@@ -21,9 +21,9 @@ pub struct LibrarySpec {
 pub enum SearchPlace {
     /// Path of the system's loader.
     Loader,
-    /// Toolkit of `CUDA_PATH` or `CUDA_HOME`.
+    /// Toolkit of `CUDA_PATH`, `CUDA_HOME` or `CONDA_PREFIX`, or in `/usr/local/cuda`.
     Toolkits,
-    /// Python wheel of the active virtual environment or of `python3`.
+    /// Python wheel of the active virtual environment or of the interpreter `GEMM_PYTHON`.
     Wheels,
 }
 

@@ -48,8 +48,9 @@ fn layer(kernel: &Sgemm<(N, f32)>, device: &Device) -> Result<Vec<f32>, Error> {
     device.download(&c)
 }
 
-/// A kernel whose spec cannot be parsed is launched like any other. So no launch parses a spec, and
-/// none can plan, lower or print a kernel, since these steps start from a parsed spec.
+/// A kernel whose spec cannot be parsed is launched like any other. A launch therefore parses no
+/// spec. It cannot plan, lower or print a kernel either, since these steps start from a parsed
+/// spec.
 #[test]
 fn launches_do_not_read_the_spec() -> Result<(), Error> {
     let device = Device::simulator();

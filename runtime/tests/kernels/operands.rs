@@ -100,7 +100,7 @@ fn the_type_of_a_kernel_lists_its_operands() {
         told(SgemmKernel::new(spec("scaled, epilogue: |acc, bias[n], r[m, n]| acc + bias + r"))),
         "a kernel of `scaled, epilogue: |acc, bias[n], r[m, n]| acc + bias + r` takes `alpha`, \
          `beta`, `bias[n]`, `r[m, n]`: its type is `Sgemm<(f32, f32, N, MN)>`, not `SgemmKernel`. \
-         Use that type, or `Sgemm<ByName>`, which takes any operands"
+         Use `Sgemm<(f32, f32, N, MN)>`, or `Sgemm<ByName>`, which takes any operands"
     );
     let one = told(SgemmKernel::new(spec("epilogue: |acc, scale[m]| acc * scale")));
     assert!(one.contains("takes `scale[m]`: its type is `Sgemm<(M,)>`, not"), "{one}");

@@ -112,8 +112,8 @@ impl<'a, E, O> ShardedCall<'a, E, O> {
 }
 
 impl<'a, E> ShardedCall<'a, E> {
-    /// Sets all epilogue operands of the kernel as a tuple, in the kernel's order. Of an array,
-    /// pass the part for this rank's share of C: `bias[n]` has an element for each column of the
+    /// Sets all epilogue operands of the kernel as a tuple, in the kernel's order. Pass each
+    /// array's part for this rank's share of C: `bias[n]` has an element for each column of the
     /// share, `scale[m]` an element for each row, and `residual[m, n]` the extents of the share.
     /// Scalars must be the same on all ranks.
     pub fn operands<O: OperandsFor<E>>(self, operands: O) -> ShardedCall<'a, E, O> {

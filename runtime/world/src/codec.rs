@@ -1,8 +1,8 @@
 //! Message encoding: a number is 8 little-endian bytes, and a byte string or text follows its
 //! length.
 //!
-//! Another process wrote the input, which may not even be a rank. No length is therefore trusted:
-//! allocations never exceed the size of the input.
+//! The input comes from another process, which may not even be a rank. No length is therefore
+//! trusted: allocations never exceed the size of the input.
 
 pub(crate) fn put_number(to: &mut Vec<u8>, number: u64) {
     to.extend_from_slice(&number.to_le_bytes());

@@ -140,9 +140,9 @@ pub enum WorldError {
     Schedule(#[from] ScheduleFault),
     /// A kernel's bits depend on the division of the GEMM among ranks.
     #[error(
-        "`{line}` divides its sums by the extents of the GEMM, but each rank computes only a part \
-         of the GEMM: the bits would depend on the number of ranks. Leave `{key}` out, or write \
-         `split_k` with a number"
+        "`{line}` splits its sums according to the extents of the GEMM, but each rank computes \
+         only a part of the GEMM: the bits would depend on the number of ranks. Leave `{key}` out, \
+         or write `split_k` with a number"
     )]
     Divided {
         /// Spec of the kernel as text, all keys in canonical form.
@@ -152,8 +152,8 @@ pub enum WorldError {
     },
     /// Some ranks need the kernel `pitched`, which would change its bits.
     #[error(
-        "`{line}` divides its sums over K, and divides them differently with `pitched`. Some rank \
-         multiplies parts of matrices whose rows are not packed, which needs `pitched`. Add \
+        "`{line}` splits its sums over K, and `pitched` would split them differently. Some rank \
+         needs `pitched`, because it multiplies parts of matrices whose rows are not packed. Add \
          `pitched`, or distribute the matrices differently"
     )]
     Unpitched {
@@ -215,7 +215,7 @@ pub enum WorldError {
         searched: Vec<String>,
     },
     /// The NCCL library is too old.
-    #[error("the NCCL at {path} is {}, but {} or later is needed, which can abort one \
+    #[error("the NCCL at {path} is {}, but {} or later is needed to abort one \
         group", version(*has), version(*need))]
     NcclOld {
         /// Path of the library's file.
@@ -270,8 +270,8 @@ pub enum LossReason {
     /// The program of the rank has ended without an error, but another rank still waits for this
     /// rank.
     Finished,
-    /// Ranks wait for each other in a circle, and no message is under way. The text names for which
-    /// rank each of them waits.
+    /// Ranks wait for each other in a circle, and no message is under way. The text names the rank
+    /// for which each of them waits.
     Deadlock(String),
 }
 
@@ -323,9 +323,9 @@ fn runs(line: &str) -> String {
     if spec.over == Over::Rows && spec.group.is_some_and(|group| group != spec.block) {
         // With `run`, several blocks fold a row, so `group` must be the whole block.
         spec.group = Some(spec.block);
-        others = format!(" and `group: {}`", spec.block);
+        others = format!(", add `group: {}`", spec.block);
     }
-    let place = if spec.blocks.is_some() { ", instead of `blocks`" } else { "" };
+    let place = if spec.blocks.is_some() { " instead of `blocks`" } else { "" };
     let round = spec.plan().map_or(1, |plan| plan.elements_per_round()).max(1);
     // Largest multiple of a round that is at most 2¹⁶ elements, or one round.
     let run = (1 << 16_u64).max(round) / round * round;
@@ -388,7 +388,7 @@ pub enum NpyFault {
         descr: &'static str,
     },
     /// NumPy has no such element type.
-    #[error("there are no .npy files of {0}")]
+    #[error("the .npy format has no elements of type {0}")]
     Untyped(Elem),
     /// The file is shorter than its header announces.
     #[error("it is truncated: the header announces more data than the file has")]

@@ -121,7 +121,7 @@ fn matrices(
         Some(extents) if is_middle => extents,
         None if is_middle => {
             return Err(impossible(
-                format!("a reduction `over: middle` of a matrix, {}x{}", has.0, has.1),
+                format!("a reduction `over: middle` of a {}x{} matrix", has.0, has.1),
                 "it folds an array of three extents. Set them by `extents([outer, middle, inner])`",
             ));
         }

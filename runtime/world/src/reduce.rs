@@ -141,8 +141,8 @@ impl<T, R> ShardedReduce<'_, T, R> {
     /// * A matrix of outer rows of middle·inner elements. Its rows may be cut anywhere. Its columns
     ///   must be cut at multiples of `inner`, between runs of the middle axis.
     ///
-    /// If `middle` is 1, both are the same matrix, and the rules of the first apply. If `middle` is
-    /// 0, the matrix must be the second.
+    /// If `middle` is 1, both are the same matrix, and the rules of the first form apply. If
+    /// `middle` is 0, only the second form is valid.
     ///
     /// ```
     /// use gemm_world::{OnRank, Distribution, World};

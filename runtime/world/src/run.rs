@@ -80,8 +80,8 @@ impl World {
     ///
     /// 1. One rank of a job, if a launcher has started this process. Its variables are `RANK` and
     ///    `WORLD_SIZE`, which `torchrun` sets, or the variables of Slurm, Open MPI or MPICH. The
-    ///    GPU of the rank is the one with its number on this host, or the only visible GPU. If
-    ///    there is no GPU, the rank uses a simulated device.
+    ///    rank uses the GPU whose ordinal is the rank's number on this host, or the only visible
+    ///    GPU. If there is no GPU, it uses a simulated device.
     /// 2. Otherwise all GPUs of this machine, one rank each.
     /// 3. Without a GPU, one simulated device.
     ///
@@ -120,8 +120,8 @@ impl World {
     }
 
     /// Creates one rank of a job if a launcher has started this process, otherwise returns `None`.
-    /// `device` creates the rank's device. Its argument is the number of the rank on this host, or
-    /// the number of the rank in the job if the launcher does not set the former.
+    /// `device` creates the rank's device. Its argument is the number of the rank on this host. If
+    /// the launcher does not set this number, the argument is the number of the rank in the job.
     ///
     /// # Errors
     /// Returns the errors of [`World::from_env`]. If `device` fails, all ranks are notified.

@@ -219,7 +219,7 @@ fn has_padding(schedule: &VerifiedSchedule, transposition: Transposition) -> boo
                 let lies_in = match place {
                     Place::Shard => shards.of_factor(factor)[rank].clone(),
                     Place::Gathered => schedule.size.needed(factor, kept),
-                    // A slot may contain more than one step uses. Its row stride is that of the
+                    // A slot may contain more than one step uses. It has the row stride of the
                     // received block.
                     Place::Slot(_) => schedule.size.needed(factor, kept),
                 };
@@ -259,10 +259,10 @@ pub(crate) fn check_layout(spec: &SgemmSpec, lies: Option<GemmLayout>) -> Result
     match lies.filter(|lies| *lies != spec.layout) {
         None => Ok(()),
         Some(lies) => Err(impossible(
-            format!("a GEMM by `{spec}` of matrices that are stored as `{lies}`"),
+            format!("the kernel `{spec}` for matrices stored as `{lies}`"),
             &format!(
-                "its A and B are stored as `{}`. Pass them in this layout, or add `layout: {lies}` \
-                 to its spec",
+                "it needs A and B stored as `{}`. Pass them in this layout, or add `layout: \
+                 {lies}` to the spec",
                 spec.layout
             ),
         )),

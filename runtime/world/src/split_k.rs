@@ -69,7 +69,7 @@ impl ShardedCall<'_> {
         }
         let What::Kernel(kernel) = what else {
             return Err(impossible(
-                "a table of kernels whose K is distributed".to_owned(),
+                "a kernel table for a distributed K".to_owned(),
                 "only a single spec determines split-K partitions. Use the kernel of one rule",
             ));
         };
@@ -83,7 +83,7 @@ impl ShardedCall<'_> {
         check_layout(&spec, said.lies)?;
         if let Some(strategy) = said.strategy {
             return Err(impossible(
-                format!("a distributed K by the strategy `{strategy}`"),
+                format!("the strategy `{strategy}` for a distributed K"),
                 "the ranks exchange all partial sums at once, at the end. Leave `strategy` out",
             ));
         }

@@ -67,12 +67,11 @@ pub(crate) struct OwnBlock<B: Backend> {
 
 /// Transport of one GEMM or reduction.
 pub(crate) trait Transport<B: Backend> {
-    /// Starts the transport. Exchanges are ordered after all work that was launched on the device
-    /// before.
+    /// Starts the transport. Exchanges are ordered after all earlier work of the device.
     fn start(&mut self, backend: &B, own: &[OwnBlock<B>]) -> Result<()>;
 
-    /// Begins an exchange, or defers it until [`wait`](Self::wait), so that kernels that are
-    /// launched before start sooner.
+    /// Begins an exchange, or defers it until [`wait`](Self::wait). A deferral lets kernels that
+    /// are launched before the wait start sooner.
     fn begin(&mut self, backend: &B, begun: ExchangeStart<B>) -> Result<()>;
 
     fn send_off(&mut self, _: &B) -> Result<()> {

@@ -27,8 +27,8 @@ pub fn is_thinned() -> bool {
     factor() < 1.0
 }
 
-/// Returns true if a test of all combinations should test this one of `of`. A thinned run tests one
-/// in each turn.
+/// Returns true if a test of all combinations should test combination `nth`. A thinned run tests
+/// every combination whose number equals `turn` modulo `of`.
 ///
 /// # Panics
 /// If `GEMM_CASES` is not a positive number.

@@ -306,7 +306,7 @@ fn a_spec_without_runs_says_what_would_have_them() {
         assert_eq!(shard, partials);
         shard.unwrap_or_else(|| panic!("{line} has runs"))
     };
-    let why = "a result has the same bits in shards only if each shard has whole runs, but ";
+    let why = "shards give the same bits only if each shard has whole runs, but ";
     for line in ["", "blocks: 3, type: f64", "over: rows, group: 8, items: 3", "over: columns"] {
         let text = told(line);
         let rest = text.strip_prefix(why).unwrap_or_else(|| panic!("{text}"));

@@ -160,8 +160,8 @@ fn a_table_of_batches_counts_the_products() {
     }
 }
 
-/// A row of C has the same bits if the table's rule for one row computes it, and if another rule
-/// computes it in a batch of rows.
+/// A row of C has the same bits whether the table's rule for one row computes it, or another rule
+/// in a batch of rows.
 fn a_row_of_c_has_the_same_bits_alone_and_in_any_batch() {
     let device = Device::simulator();
     let fit = |spec: &SgemmSpec| spec.is_invariant() && spec.bounds == Bounds::Guarded;

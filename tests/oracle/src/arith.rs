@@ -88,7 +88,7 @@ impl Cores {
         }
         let of_slice = |slice| self.of_slice(slice, terms);
         let sum = (0..self.slices).map(of_slice).reduce(|all, next| all + next).unwrap_or(0.0);
-        // Emulation of f32 computes sums again that leave the range.
+        // FP32 emulation recomputes sums that leave the range.
         let emulates = matches!(self.arith, Arith::Bf16x6 | Arith::Bf16x9 | Arith::Tf32x3);
         if emulates && !sum.is_finite() { in_f32() } else { sum }
     }

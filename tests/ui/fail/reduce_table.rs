@@ -43,7 +43,7 @@ const OTHER_WORK: ReduceTable<f32, u32> = reduce_table! {
     else => op: argmax, over: rows, map: |x| -x;
 };
 
-// What is folded into what follows from a row that could be read.
+// The types of the table follow from a rule that could be parsed.
 const FIRST: ReduceTable<u8, u32> = reduce_table! {
     len <= 4 => tpye: u8;
     else => type: u8, items: 2;

@@ -1,5 +1,5 @@
-//! What elements are, over what they are folded, and by how many: words and numbers that will not
-//! do.
+//! Invalid words and numbers: for the element types, for the axis, and for the threads and blocks
+//! that fold it.
 
 use gemm_runtime::{ReduceKernel, reduce_kernel};
 

@@ -17,7 +17,7 @@ sgemm_kernel! {
         acc + x0 + x1 + x2 + x3 + x4 + x5 + x6 + x7 + x8 + x9 + x10
 }
 
-// A faulty spec is one mistake: the type is there, and so are its operands.
+// A faulty spec is one error: the type and its operands still exist.
 sgemm_kernel! {
     /// A layer.
     pub struct Layer;

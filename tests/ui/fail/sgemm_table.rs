@@ -1,4 +1,4 @@
-//! Each mistake in a table of products is told once, at its own tokens, and the table still has its
+//! Each fault in a table of GEMMs is reported once, at its own tokens, and the table still has its
 //! type.
 
 use gemm_runtime::{Device, Error, MatrixMut, MatrixRef, N, SgemmTable, sgemm_table};

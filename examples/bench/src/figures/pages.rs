@@ -241,7 +241,8 @@ fn rows(figure: &Figure, taken: usize) -> String {
 fn measurement(figure: &Figure) -> String {
     let Taken { device, date, commit, before, .. } = &figure.taken;
     let device = device.replace("NVIDIA ", "");
-    let mark = before.as_ref().map_or(String::new(), |of| format!(", before `{of}`"));
+    let mark =
+        before.as_ref().map_or(String::new(), |of| format!(", with kernels older than `{of}`"));
     format!("{device}, {date}, `{commit}`{mark}")
 }
 
@@ -319,7 +320,7 @@ mod tests {
             written,
             "a <!--=random.ratio-->1.79<!--/-->, <!--=fastest.rate.2-->53<!--/--> and \
              <!--=random.least-->0.828<!--/--> of <!--=random.date-->2026-11-26<!--/-->, \
-             <!--=fastest.date-->2026-11-26 (before commit `b11c428e`)<!--/-->"
+             <!--=fastest.date-->2026-11-26 (with kernels older than commit `b11c428e`)<!--/-->"
         );
         assert_eq!(write(&written, &figures()).as_ref(), Ok(&written));
         let unmarked = written.replace("fastest.date", "random.date");
@@ -347,7 +348,7 @@ mod tests {
             |  | stage 22 at 2048, 4096 | rate: 51.3, 52.6 TFLOP/s; error: not taken yet | \
             cuBLAS | 2 |\n\n\
             Taken:\n\n1. H200, 2026-11-26, `a0f23776`\n\
-            2. H200, 2026-11-26, `a0f23776`, before `b11c428e`\n\n\
+            2. H200, 2026-11-26, `a0f23776`, with kernels older than `b11c428e`\n\n\
             * stage 22: a note\n\n<!-- end of figures -->\nafter\n";
         assert_eq!(written, expected);
         assert_eq!(write(&written, &figures()).as_ref(), Ok(&written));

@@ -1,10 +1,9 @@
 //! Runs of the programs that take figures.
 //!
-//! A command is a program of this repository with its arguments, or several of them, separated by
-//! `; `. Words in capitals are filled in:
-//! `PARTS` with the parts of all figures of the run, separated by commas; `FILE` with a file for
-//! JSON; `PLOTS` with the files of the plots. Without `FILE` the program prints a JSON object a
-//! line.
+//! A command is a call of a program of this repository, or several calls, separated by `; `. Words
+//! in capitals are filled in: `PARTS` with the parts of all figures of the run, separated by
+//! commas; `FILE` with a file for JSON; `PLOTS` with the files of the plots. Without `FILE`, the
+//! program prints one JSON object per line.
 
 use super::select::select;
 use super::{Figure, Figures, Series, Taken};
@@ -115,7 +114,7 @@ fn rounded(value: f64) -> f64 {
 }
 
 impl Figures {
-    /// Writes measured values into the figures, of a commit.
+    /// Writes the values that were measured at a commit into the figures.
     ///
     /// # Errors
     /// Returns a message for an unknown figure, and for one that was measured with other texts.

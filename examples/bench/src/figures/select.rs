@@ -2,7 +2,7 @@
 //!
 //! A selector is `[FOLD] [LIST] KEY=VALUE …: FIELD [* FACTOR]`, for example
 //! `rows shape=128x4096x4095 op=sum: read_gb_s`. It takes a field of the objects whose keys have
-//! the values. The objects are those of the output, or those of a list in them. Without a fold
+//! the values. The objects are those of the output, or the items of a list in it. Without a fold,
 //! exactly one object must match; the folds are `least`, `most`, `mean` (geometric) and `count`.
 
 use crate::grid::report::geometric_mean;
@@ -22,7 +22,7 @@ const FOLDS: [(&str, ValueFold); 4] = [
 /// Returns the value that a selector takes from the objects of an output.
 ///
 /// # Errors
-/// Returns a message for a faulty selector, and if the number of values does not fit.
+/// Returns a message for a faulty selector or a wrong number of values.
 pub fn select(selector: &str, output: &[Value]) -> Result<f64, String> {
     let fault = |reason: String| Err(format!("`{selector}`: {reason}"));
     let Some((objects, field)) = selector.rsplit_once(": ") else {

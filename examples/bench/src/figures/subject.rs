@@ -6,7 +6,7 @@
 //! * `rows TABLE FOLD`: the kernels that the program `rows` launches.
 //! * `times SET`: the programs of a set in `tests/data/profiler/times.csv`.
 //!
-//! Scalar variants count in tables only: other figures are measured on aligned operands.
+//! Scalar variants are included for tables only: other figures are measured on aligned operands.
 
 use super::times;
 use crate::cli::Failure;
@@ -29,7 +29,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Architecture of the measured GPUs.
 const ARCH: u32 = 90;
 
-/// Kernels whose texts count, or a text.
+/// Kernels whose texts are hashed, or a text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Subject {
     /// Kernels of a pinned spec, by their key.

@@ -9,8 +9,8 @@ pub const PATH: &str = "tests/data/profiler/times.csv";
 
 const FILE: &str = include_str!("../../../../tests/data/profiler/times.csv");
 
-/// Start of the ids of figures that are times of a stage, followed by the ladder and the stem, or
-/// of a set of specs.
+/// Start of the ids of figures that are times. The ladder and the stem of a stage follow, or the
+/// name of a set of specs.
 const PREFIX: &str = "times/";
 
 /// Times in milliseconds by size, as text of the file.

@@ -51,7 +51,7 @@ pub struct Shapes {
     /// Extents K, instead of the grid's
     #[arg(long, value_delimiter = ',', value_parser = extent, conflicts_with = "only")]
     k: Vec<usize>,
-    /// Layouts to measure. Default: nn, and all four if m and n are at least 64
+    /// Layouts to measure. Default: all four if m and n are at least 64, otherwise nn
     #[arg(long, value_delimiter = ',', value_parser = layout)]
     layout: Vec<GemmLayout>,
     /// Sizes to measure instead of the grid, such as 4096x4x512

@@ -44,8 +44,8 @@ pub struct LadderOptions {
     /// the first and the last
     #[arg(long, value_parser = count, allow_negative_numbers = true)]
     pub batch: Option<usize>,
-    /// Threads in a block of a reduction. For GEMMs, block widths (16,32) of the stages that
-    /// support both
+    /// Threads in a block of a reduction. For GEMMs, block widths such as 16,32, for the stages
+    /// that support several
     #[arg(long, value_delimiter = ',')]
     pub block: Vec<u32>,
     /// Operator of the reductions: sum, prod, max or min
@@ -64,8 +64,7 @@ pub struct LadderOptions {
     /// Plot the result into .svg or .png files, separated by commas: `--plot a.svg,a.png`
     #[arg(long, value_name = "FILE", value_delimiter = ',', conflicts_with = "source")]
     pub plot: Vec<PathBuf>,
-    /// Write the book into this folder: a page for each stage, which explains the speed of its
-    /// kernel
+    /// Write the book into this folder: for each stage, a page that explains its kernel's speed
     #[arg(
         long,
         value_name = "DIR",

@@ -217,8 +217,10 @@ pub fn behind(rows: &[ReductionRow]) -> (Vec<String>, Vec<String>) {
             && share < expected
         {
             let (share, expected) = (100.0 * share, 100.0 * expected);
-            reading
-                .push(format!("{}: {share:.1} % of reading, less than {expected:.0} %", row.title));
+            reading.push(format!(
+                "{}: {share:.1} % of the read rate, below {expected:.0} %",
+                row.title
+            ));
         }
     }
     (peers, reading)
@@ -269,6 +271,6 @@ mod tests {
             [timed(1 << 28, 300.0, 150.0), timed(1 << 27, 150.0, 450.0), timed(64, 9.0, 9.0)];
         let (peers, reading) = behind(&rows);
         assert_eq!(peers, ["sum of 2^28: 0.50 of PyTorch"]);
-        assert_eq!(reading, ["sum of 2^28: 89.5 % of reading, less than 95 %"]);
+        assert_eq!(reading, ["sum of 2^28: 89.5 % of the read rate, below 95 %"]);
     }
 }

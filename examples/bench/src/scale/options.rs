@@ -188,8 +188,8 @@ impl ScaleOptions {
         ];
         match said.into_iter().find(|(_, said)| *said) {
             Some((option, _)) => Err(Failure::Usage(format!(
-                "{option}: the launcher already sets {ranks} ranks and the index of this one. \
-                 Leave it out; GEMM_CARRY selects the transport"
+                "{option}: the launcher already sets {ranks} ranks and this rank's index. Leave \
+                 the option out; GEMM_CARRY selects the transport"
             ))),
             None => Ok(Some((world, device))),
         }
@@ -321,7 +321,7 @@ impl ScaleOptions {
             Some(TransportKind::Peers) if !is_one_host => {
                 return Err(Failure::Usage(format!(
                     "--carry peers: {ranks} ranks span several hosts of {} GPUs each, and peers \
-                     are of one process; give nccl, or --host {ranks}",
+                     connects the GPUs of one process; give nccl, or --host {ranks}",
                     self.host
                 )));
             }

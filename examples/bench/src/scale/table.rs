@@ -32,8 +32,8 @@ pub struct ScaleRow {
     shape: String,
     /// Label of the extent that does not depend on the number of ranks, such as `product of 8192`.
     size: String,
-    /// Milliseconds on one device that has all data: for the part of one rank of a GEMM, or for a
-    /// sum of the whole array.
+    /// Milliseconds on one device that has all data, for one rank's part of a GEMM or for the sum
+    /// of the whole array.
     alone_ms: Option<f64>,
     /// Milliseconds on all ranks together.
     ms: Option<f64>,
@@ -60,8 +60,7 @@ pub struct MeasuredTimes {
     pub in_turn: Option<f64>,
 }
 
-/// Minimum share of the gather's cost in the total time. If it is smaller, no hidden share is
-/// reported.
+/// Minimum share of the gather's cost in the total time for which a hidden share is reported.
 const SEEN: f64 = 0.005;
 
 impl MeasuredTimes {
@@ -78,7 +77,7 @@ struct RowSubject {
     what: &'static str,
     size: String,
     shape: String,
-    /// Number of devices that share the work of the single one.
+    /// Number of devices that share the work of the single device.
     shares: f64,
 }
 

@@ -13,8 +13,8 @@ use std::collections::BTreeSet;
 /// Name of every kernel that is compiled here, because a cubin contains the name.
 const NAME: &str = "kernel";
 
-/// Removes the kernels whose two texts have the same machine code, and returns their keys. They
-/// differ in names, types or the layout of the source alone.
+/// Removes the kernels whose two texts have the same machine code, and returns their keys. Such
+/// texts differ only in names, types or the layout of the source.
 pub fn remove_same(
     changed: &mut Vec<ChangedSpec<'_>>,
     texts: [&Texts; 2],

@@ -28,8 +28,8 @@ pub struct TuneOptions {
     #[arg(long, value_delimiter = ',', value_parser = count, allow_negative_numbers = true)]
     size: Vec<usize>,
     /// Search for batches of this many GEMMs. Specs get `batch: strided` and are compared with
-    /// cublasSgemmStridedBatched. The results of each finalist are checked; in large batches only
-    /// those of some GEMMs, including the first and the last
+    /// cublasSgemmStridedBatched. The results of each finalist are checked. In large batches,
+    /// only some GEMMs are checked, including the first and the last
     #[arg(long, value_parser = count, allow_negative_numbers = true)]
     batch: Option<usize>,
     /// Time limit of the search, in seconds

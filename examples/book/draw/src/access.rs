@@ -128,8 +128,8 @@ impl Cell {
     }
 }
 
-/// Returns the access patterns of a block's warps in source order, and for one statement in the
-/// order of their first occurrence.
+/// Returns the access patterns of a block's warps in source order. Patterns of one statement are in
+/// the order of their first occurrence.
 pub fn all(kernel: &Kernel, lines: &[Range<usize>], trace: &Trace) -> Vec<Access> {
     // Patterns that differ only in the first bank or in the offset within a sector are merged into
     // the first of these patterns.

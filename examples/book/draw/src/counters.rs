@@ -16,8 +16,8 @@ pub struct CounterValue {
     pub tolerance: String,
 }
 
-/// SASS counters that correspond to each source counter. A source counter is given by its field.
-/// Source counters that are not listed have no SASS counter.
+/// Source counters, each given by its field, with the corresponding SASS counters. Other source
+/// counters have no SASS counter.
 pub const AS_COMPILED: [(&str, &[&str]); 17] = [
     ("instructions", &["instructions"]),
     ("fma", &["ffma"]),
@@ -102,7 +102,7 @@ mod tests {
     use gemm_sim::SassCounters;
 
     /// Every name in the table exists. Every SASS counter but `atomics` corresponds to a source
-    /// counter. Source counters count atomics as stores.
+    /// counter: source counters count atomics as stores.
     #[test]
     fn compiled_counters_have_valid_names() {
         let fields: Vec<&str> = Counters::default().each().map(|(name, _)| name).collect();

@@ -1,5 +1,5 @@
-//! Small problem shapes for the simulation of a spec. The number of blocks is just large enough to
-//! show its behaviour.
+//! Small problem shapes for the simulation of a spec. The blocks are just enough to show the
+//! kernel's behaviour.
 
 use gemm_dsl::plan::{Blocks, KernelKind, ReducePlan, SgemmPlan};
 use gemm_dsl::spec::{Bounds, Over};
@@ -80,9 +80,8 @@ pub fn arrays(plan: &ReducePlan, most: SimulationLimits) -> Result<Arrays, Strin
     })
 }
 
-/// Number of GEMMs in a launch. It is 1, unless a block computes several GEMMs of a batch. Then the
-/// launch has one full block and, if blocks may be partially filled, a second block that lacks one
-/// GEMM.
+/// Number of GEMMs in a launch. It is 1, unless a block computes several GEMMs of a batch. In that
+/// case one block is full. If blocks may be partially filled, a second block lacks one GEMM.
 pub fn products(plan: &SgemmPlan) -> usize {
     let of_block = plan.products() as usize;
     let must_be_full = of_block == 1 || plan.spec().bounds == Bounds::Aligned;

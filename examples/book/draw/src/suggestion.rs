@@ -6,9 +6,9 @@ use gemm_dsl::ir::{BufferLayout, Swizzle};
 use gemm_dsl::spec::SgemmSpec;
 use std::collections::BTreeSet;
 
-/// Drops suggestions that no spec can express. With the spec of a GEMM, these are layouts for which
-/// it has no keys or which it rejects. Without a spec, all suggestions are dropped. For an array
-/// without a padding, a swizzle is suggested if it reduces conflicts.
+/// Drops suggestions that the spec of a GEMM cannot express, because no key sets the layout or the
+/// spec rejects it. Without a spec, drops all suggestions. For an array without padding, suggests a
+/// swizzle if it reduces conflicts.
 pub fn kept(spec: Option<&SgemmSpec>, mut accesses: Vec<Access>) -> Vec<Access> {
     let buffers: BTreeSet<String> = accesses
         .iter()

@@ -205,8 +205,8 @@ fn left_out(others: &[&Access]) -> String {
     match others.len() {
         0 => String::new(),
         count => format!(
-            "{count} more {} not drawn, with {}: none is further above its minimum cost than those \
-             drawn of the same kind and buffer.",
+            "{count} more {} not drawn, with {}: none is further above its minimum cost than the \
+             drawn ones of the same kind and buffer.",
             if count == 1 { "pattern is" } else { "patterns are" },
             costs.join(" and ")
         ),
@@ -235,7 +235,7 @@ pub fn drawing(access: &Access) -> AccessView<'_> {
     }
     if let Some(collision) = access.collision {
         let [a, b] = collision.lanes;
-        let bit = collision.bit.map_or(String::new(), |bit| format!(" (bit {bit} of the lane)"));
+        let bit = collision.bit.map_or(String::new(), |bit| format!(" (lane bit {bit})"));
         let words = collision.words.abs();
         algebra += &format!(" Lanes {a} and {b}{bit} are {words} words apart, in the same bank.");
     }
@@ -246,7 +246,7 @@ pub fn drawing(access: &Access) -> AccessView<'_> {
             LayoutChange::Swizzle => "swizzled rows (key swizzle)".to_owned(),
         };
         let unit = unit(true, suggestion.wavefronts);
-        let said = format!("With {by} the same lanes would take {} {unit}", suggestion.wavefronts);
+        let said = format!("With {by}, the same lanes would take {} {unit}", suggestion.wavefronts);
         (said, &*suggestion.grid.rows)
     });
     AccessView {
@@ -341,8 +341,8 @@ mod tests {
         }
     }
 
-    /// Of random accesses, each is either drawn or left out, and the sentence about the accesses
-    /// left out is true.
+    /// Each random access is either drawn or left out, and the sentence about the accesses left out
+    /// is true.
     #[test]
     fn omitted_accesses_have_the_least_excess() {
         let mut state = 1u64;
@@ -400,7 +400,7 @@ mod tests {
         let more = [&all[0], &all[1], &all[1], &all[1]];
         let (_, others) = parted(more.to_vec());
         let said = "2 more patterns are not drawn, with 5 to 16 sectors: none is further above \
-                    its minimum cost than those drawn of the same kind and buffer.";
+                    its minimum cost than the drawn ones of the same kind and buffer.";
         assert_eq!(left_out(&others), said);
     }
 

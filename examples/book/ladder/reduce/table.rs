@@ -67,7 +67,7 @@ pub(super) fn times(rows: &ReduceRows, n: usize, bench: &ReduceBench<'_>) -> Tab
     let columns = [
         number("time").optional(1),
         number("GB/s"),
-        number("of reading").optional(2),
+        number("of read rate").optional(2),
         number("faster by").optional(3),
     ];
     let mut table = Table::new(first_columns().into_iter().chain(columns));

@@ -66,7 +66,7 @@ pub(super) fn times(rung: &Rung, fma_rate: f64) -> Table {
         number("time").optional(1),
         number("GFLOP/s"),
         number("of cuBLAS"),
-        number("FMAs only").optional(2),
+        number("of FMA rate").optional(2),
         number("faster by").optional(3),
     ];
     let mut table = Table::new(first_columns().into_iter().chain(columns));

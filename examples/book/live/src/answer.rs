@@ -76,7 +76,7 @@ pub fn answer(family: Family, text: &str) -> Report {
     }
 }
 
-/// Report for the name of a macro that does not exist.
+/// Report for an unknown macro.
 pub fn unknown(name: &str) -> Report {
     let said = said(&format!("Unknown macro `{name}!`."), &[]);
     Report { said, ..Report::default() }

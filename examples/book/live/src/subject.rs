@@ -207,7 +207,7 @@ impl Subject {
 mod tests {
     use super::*;
 
-    /// Multiply-adds of the problem of a spec, and true if its blocks synchronise with each other.
+    /// Multiply-adds of a spec's problem, and true if its blocks synchronise with each other.
     fn fmas(line: &str) -> (u64, bool) {
         let subject = Subject::parse(Family::Sgemm, line).expect("a line");
         let program = subject.program().expect("a program");

@@ -252,7 +252,7 @@ impl EdgeRequests {
         let moved = self.moved.get(number).copied().unwrap_or(0);
         let zeros = self.zeros.get(number).copied().unwrap_or(0);
         let parts =
-            [some(self.off[number], "skipped"), some(moved, "replaced"), some(zeros, "zero")];
+            [some(self.off[number], "skipped"), some(moved, "clamped"), some(zeros, "zero-filled")];
         parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 }

@@ -65,7 +65,7 @@ impl Attempt {
     pub fn has(&self) -> String {
         let extents: Vec<String> = self.extents.iter().map(u64::to_string).collect();
         let elements = if self.extents[..] == [1] { "element" } else { "elements" };
-        let of_list = self.of_list.map_or(String::new(), |nth| format!(", array {nth} of it,"));
+        let of_list = self.of_list.map_or(String::new(), |nth| format!(": array {nth}"));
         format!("{of_list} has {} {elements}", extents.join(" × "))
     }
 

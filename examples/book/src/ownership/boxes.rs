@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Producers and consumers of a tile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TileRole {
-    /// Warps whose lanes issue the copies. A warp is given by the rank of its block in the cluster
-    /// and its number in the block.
+    /// Warps whose lanes issue the copies, each as the rank of its block in the cluster and its
+    /// number in the block.
     pub bringers: BTreeSet<(u32, u32)>,
     /// Distinct boxes that form the tile.
     pub boxes: Vec<Rect>,

@@ -10,8 +10,8 @@ const PIXELS: [u64; 2] = [1000, 640];
 const LETTERS: u64 = 14;
 /// Maximum number of warp rectangles drawn for a tile.
 const MOST_RECTS: usize = 600;
-/// Number of threads whose owned elements are drawn without the script, and number of threads whose
-/// read elements are.
+/// Number of threads whose owned elements are drawn without the script, and number whose read
+/// elements are drawn.
 const OWN: u32 = 2;
 const READ: u32 = 1;
 

@@ -8,14 +8,14 @@ use serde::{Serialize, Serializer};
 ///
 /// * `s5;1,2;4`: sum of 5, of 1 and 2 for the set bits of the row, and of 4 for the set bit of the
 ///   column;
-/// * `x5;1,2;4`: the same with exclusive or;
+/// * `x5;1,2;4`: the same with XOR instead of the sum;
 /// * `l7*3,,8`: a row-major list with run lengths. An entry is empty for an element without a
 ///   number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Formula {
     /// Base plus a stride for each set bit of row and column.
     Sum(i64, [Vec<i64>; 2]),
-    /// Exclusive or of a base and a stride for each set bit of row and column.
+    /// XOR of a base and a stride for each set bit of row and column.
     Xor(i64, [Vec<i64>; 2]),
     /// Explicit list of the numbers, row-major.
     List(Vec<Option<i64>>),

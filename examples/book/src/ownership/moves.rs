@@ -82,8 +82,7 @@ impl GlobalMatrix {
 pub(super) struct MatrixMoves {
     /// Threads that copied or stored each element.
     pub(super) owned: BTreeMap<Position, BTreeSet<u32>>,
-    /// Elements copied in one round of the loop. If elements are not copied, those read in the
-    /// round.
+    /// Elements copied in one round of the loop, or elements read in the round if none is copied.
     pub(super) steady: BTreeSet<Position>,
     /// Buffer and index in shared memory to which each element was copied.
     pub(super) placement: BTreeMap<Position, BTreeSet<(usize, u64)>>,

@@ -21,7 +21,7 @@ pub struct ReducedElements {
     pub array: String,
     /// True if the rows are those of the array, which is a matrix.
     pub is_matrix: bool,
-    /// First element of each row. For a matrix, the number of the row.
+    /// First element of each row, or the number of each row of a matrix.
     pub rows: Vec<u64>,
     /// First drawn column of the array.
     pub column: u64,

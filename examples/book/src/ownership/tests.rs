@@ -20,7 +20,7 @@ fn a_thread_owns_what_the_layout_of_warps_and_lanes_says() {
     let owners = owners(Family::Sgemm, line).expect("a product");
     let [a, b, c] = &owners.tiles[..] else { panic!("three tiles") };
     assert_eq!((a.extents, b.extents, c.extents), ([128, 16], [16, 256], [128, 256]));
-    // 256 / 16 columns of threads use an element of A, and 128 / 8 rows of threads an element
+    // 256 / 16 columns of threads use an element of A. 128 / 8 rows of threads use an element
     // of B.
     assert_eq!((a.owners, a.reads, b.owners, b.reads), ([1; 2], [16; 2], [1; 2], [16; 2]));
     assert_eq!((c.owners, c.reads), ([1; 2], [0; 2]));
@@ -33,7 +33,7 @@ fn a_thread_owns_what_the_layout_of_warps_and_lanes_says() {
     // The first thread reads the rows of A and columns of B for the elements that it stores.
     assert_eq!(a.read[0].rects, [rect(0, 0, 16, 4), rect(0, 16, 16, 4)]);
     assert_eq!(b.read[0].rects, [0, 32, 64, 96].map(|x| rect(x, 0, 4, 16)));
-    // So do all other lanes: the next lane stores and reads the next columns.
+    // The same holds for all other lanes: the next lane stores and reads the next columns.
     let columns = |areas: &[Area]| areas.iter().map(|area| area.rects[0].x).collect::<Vec<_>>();
     assert_eq!((c.threads.len(), a.read.len(), b.read.len()), (32, 32, 32));
     assert_eq!(columns(&b.read), columns(&c.threads));

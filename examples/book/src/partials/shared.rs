@@ -42,8 +42,8 @@ pub(super) fn tables(
         });
         let key = (event.stmt, event.rounds);
         let at = *known.entry(key).or_insert_with(|| {
-            // A write belongs to the last step if it is by the same statement and to words not yet
-            // written in the step.
+            // A write belongs to the last step if it is by the same statement and its words are
+            // not yet written in the step.
             let is_beside = |step: &SharedStep| {
                 step.stmt == event.stmt && !elements.iter().any(|(_, at)| step.written.contains(at))
             };

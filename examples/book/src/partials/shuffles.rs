@@ -70,7 +70,7 @@ pub(super) fn tables(
         };
         let own = read(run.stmt);
         let result = stores.iter().find(|stored| is_made_of(&own, stored));
-        // A store that is computed only from other parts is not the result of this part. A store
+        // If a store is computed only from other parts, it is not the result of this part. A store
         // that is computed from a result is not a part.
         let result = result.or(stores.first().filter(|stored| !is_made_of(&shuffled, stored)));
         if let Some(WarpStore { stmt, bits, elem: Some(elem), .. }) = result {

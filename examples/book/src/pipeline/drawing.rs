@@ -11,8 +11,8 @@ use std::ops::Range;
 /// Width of all pieces together, and width of the gap between two pieces, in pixels.
 const WIDTH: u64 = 920;
 const GAP: u64 = 12;
-/// Maximum number of rounds of a loop that is drawn in full. Of a longer loop, the second, the
-/// third and the last round are drawn.
+/// Maximum number of rounds of a loop that is drawn in full. A longer loop is drawn by its second,
+/// third and last round.
 const FEW: usize = 4;
 
 /// Part of the run of a warp.

@@ -137,7 +137,7 @@ fn statement(kernel: &Kernel, stmt: &Stmt) -> Option<WarpAction> {
                 return None;
             }
         },
-        // Accesses are separate events. These statements compute, or signal without waiting.
+        // These statements compute, or signal without waiting. Their accesses are separate events.
         Stmt::Let { .. }
         | Stmt::Mut { .. }
         | Stmt::Assign { .. }

@@ -47,9 +47,9 @@ pub(crate) fn main_loop(kernel: &Kernel, trace: &Trace, events: &[&Event]) -> Op
     Some(rounds(trace, events, var))
 }
 
-/// Returns the variable of the outermost loop with several rounds that executes at least half of
-/// the instructions between the first and the last event. If there is none, the loop with the most
-/// instructions is chosen.
+/// Returns the variable of the outermost loop with several rounds and at least half of the
+/// instructions between the first and the last event. Without such a loop, returns that of the loop
+/// with the most instructions.
 fn longest(trace: &Trace, events: &[&Event]) -> Option<usize> {
     let total = events.last()?.executed[0] - events.first()?.executed[0];
     // Depth of each variable's loop, and instructions in it.

@@ -17,7 +17,7 @@ pub enum Contradiction {
     #[error("the number of barriers `{declaration}` is unknown")]
     NoCount { declaration: String },
     /// TMA boxes signal barriers of two declarations.
-    #[error("boxes arrive at `{barrier}` and at barriers named `{full}`")]
+    #[error("boxes arrive both at `{barrier}` and at barriers named `{full}`")]
     OtherBarrier {
         /// Barrier that a box signals.
         barrier: String,

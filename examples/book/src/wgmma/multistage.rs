@@ -51,7 +51,7 @@ pub struct Turn {
     pub barrier: String,
     /// Warps that request or store the tile.
     pub asked_by: BTreeSet<(u32, u32)>,
-    /// Earlier turn that used the slot. The requesting warp waited for its release.
+    /// Earlier turn of the slot, whose release the requesting warp waited for.
     pub after: Option<usize>,
     /// Barrier and phase of the wait for the release.
     pub waited_at: Option<(String, i64)>,
@@ -130,7 +130,7 @@ impl Turn {
     /// Describes the request and the wait before it.
     pub fn asks(&self) -> String {
         if self.barrier.is_empty() {
-            let before = self.after.map_or(String::new(), |_| "a block barrier; ".to_owned());
+            let before = self.after.map_or(String::new(), |_| "after a block barrier, ".to_owned());
             return format!("{before}{} store", warps(&self.asked_by));
         }
         let waits = match (&self.waited_at, self.after) {
@@ -141,13 +141,13 @@ impl Turn {
         };
         let (by, barrier, phase) = (warps(&self.asked_by), &self.barrier, self.phase);
         let expected = self.expected;
-        format!("{by}: {waits}has phase {phase} of {barrier} expect {expected} bytes")
+        format!("{by}: {waits}announces {expected} bytes for phase {phase} of {barrier}")
     }
 
     /// Describes the arriving boxes and bytes.
     pub fn comes(&self) -> String {
         if self.barrier.is_empty() {
-            return format!("{} bytes stored; a fence and a block barrier", self.come);
+            return format!("{} bytes stored, then a fence and a block barrier", self.come);
         }
         let over = if self.is_complete { "complete" } else { "never complete" };
         format!("{}: {} bytes, phase {} {over}", self.boxes.join(", "), self.come, self.phase)

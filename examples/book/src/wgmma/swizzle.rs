@@ -68,7 +68,7 @@ impl SwizzledTile {
         [
             ("start", format!("byte {}", field(0))),
             ("leading offset, unused by a swizzled tile", format!("{} bytes", field(16))),
-            ("from eight rows to the next eight", format!("{} bytes", field(32))),
+            ("distance between groups of eight rows", format!("{} bytes", field(32))),
             ("swizzle", mode[(self.descriptor >> 62) as usize].to_owned()),
         ]
     }

@@ -34,8 +34,8 @@ fn a_spec_is_explained() {
     }
 }
 
-/// If a barrier is removed, the page shows the race. If the line has no barrier, the message names
-/// the lines with a barrier.
+/// If a barrier is removed, the page shows the race. If the given line has no barrier, the message
+/// names the lines with one.
 #[test]
 fn a_fault_is_drawn() {
     let folder = tempfile::tempdir().expect("a folder");

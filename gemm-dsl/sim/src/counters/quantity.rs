@@ -79,8 +79,8 @@ pub struct Quantity {
     pub metric: &'static str,
     /// Maximum intended error, as a fraction of a measured value; 0 for exact counts.
     pub tolerance: f64,
-    /// Name of the quantity of whose measured value the tolerance is a fraction. It is the quantity
-    /// itself, except that bank conflicts use all wavefronts.
+    /// Name of the reference quantity: the tolerance is a fraction of its measured value. It is the
+    /// quantity itself, except that bank conflicts refer to all wavefronts.
     pub share_of: &'static str,
     /// Reads the value; `None` if it is unknown.
     pub of: fn(&SassCounters) -> Option<u64>,
@@ -123,10 +123,10 @@ compiled! {
     /// Stores to global memory with a lane that writes.
     global_store_requests: u64, "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum", NEAR,
         of global_store_requests;
-    /// 32-byte sectors touched by those loads and copies.
+    /// 32-byte sectors touched by loads from global memory and by asynchronous copies.
     global_load_sectors: u64, "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", NEAR,
         of global_load_sectors;
-    /// 32-byte sectors touched by those stores.
+    /// 32-byte sectors touched by stores to global memory.
     global_store_sectors: u64, "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum", NEAR,
         of global_store_sectors;
     /// Multiply-adds of binary32, once per warp.

@@ -182,7 +182,8 @@ pub enum FaultKind {
         /// Statement that another warp has reached; `None` if the other warp has left the kernel.
         other: Option<String>,
     },
-    /// A `setmaxnreg` requests an increase that is none, or a decrease that is none.
+    /// A `setmaxnreg` for an increase requests fewer registers than the thread has, or one for a
+    /// decrease requests more.
     #[error("{}: a thread has {has}", limited(.limit))]
     RegisterLimit {
         limit: RegisterLimit,

@@ -11,7 +11,7 @@ pub struct RefusedAccess {
     pub kind: Kind,
     /// Number of elements per lane: 1, or the vector width.
     pub width: u32,
-    /// Logical extents of the buffer. An access through a pointer has no extents; then it is the
+    /// Logical extents of the buffer. For an access through a pointer, which has no extents, the
     /// number of elements of the array.
     pub extents: Vec<u64>,
     /// Elements of each active lane, in lane order.

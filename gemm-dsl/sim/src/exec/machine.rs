@@ -134,7 +134,7 @@ pub(crate) struct Machine<'l> {
     pub(crate) warp: u32,
     pub(crate) existing: u32,
     pub(crate) stmt: u32,
-    /// Number of memory changes by this machine; `elsewhere` counts those by other blocks. A warp
+    /// Number of memory changes by this machine; `elsewhere` counts changes by other blocks. A warp
     /// that polls waits for such a change.
     pub(crate) happened: u64,
     pub(crate) elsewhere: u64,
@@ -143,8 +143,8 @@ pub(crate) struct Machine<'l> {
     pub(crate) compares_writes: bool,
     /// Number of times that warps of the block have met.
     pub(crate) meetings: u64,
-    /// True if lanes execute atomics in descending order, and lanes of an `else` run before those
-    /// of its `if`.
+    /// True if lanes execute atomics in descending order, and lanes of an `else` run before the
+    /// lanes of its `if`.
     pub(crate) reversed: bool,
     /// Thread interleaving of the block; `random` supplies its random numbers.
     pub(crate) turns: Interleaving,

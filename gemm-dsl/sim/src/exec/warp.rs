@@ -12,9 +12,8 @@ use crate::observe::{BoxedTrap, Observer, Sync, trap};
 use gemm_dsl::ir::Scope;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Warp of a cluster, with its registers and position. It is a coroutine: [`Warp::run`] returns at
-/// every statement before which other warps may have to run, and continues after the statement at
-/// the next call.
+/// Warp of a cluster, with its registers and position. It is a coroutine. [`Warp::run`] returns at
+/// a statement if other warps may have to run first. The next call continues after the statement.
 pub(crate) struct Warp {
     pub(crate) number: u32,
     pub(crate) regs: Registers,
@@ -51,9 +50,9 @@ struct BranchFrame {
 /// Reason why [`Warp::run`] returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// Wait at a barrier of the block; the number is that of the statement.
+    /// Wait at a barrier of the block, in the statement with this number.
     Barrier(u32),
-    /// Wait at a barrier of the cluster; the number is that of the statement.
+    /// Wait at a barrier of the cluster, in the statement with this number.
     Cluster(u32),
     /// Wait at a named barrier.
     Named {
@@ -67,7 +66,7 @@ pub(crate) enum Progress {
         awaited: AwaitedPhase,
         stmt: u32,
     },
-    /// Polling loop that cannot end without an event; the number is that of the statement.
+    /// Polling loop that cannot end without an event, in the statement with this number.
     Polling(u32),
     /// Yield after an atomic or after an iteration of a loop.
     Turn,

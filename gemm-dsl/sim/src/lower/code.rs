@@ -80,7 +80,7 @@ pub(crate) struct Mbarrier {
 
 #[derive(Clone, Debug)]
 pub(crate) enum MbarrierOp {
-    /// Initialises the mbarrier. The number is that of the arrivals of each phase.
+    /// Initialises the mbarrier for this number of arrivals per phase.
     Init(u32),
     /// Arrives. The index is the number of bytes to expect, if any.
     Arrive(Option<Index>),
@@ -311,7 +311,7 @@ pub(crate) struct Code<'k> {
     pub(crate) stmts: Vec<&'k Stmt>,
     pub(crate) accesses: u32,
     pub(crate) slots: Slots,
-    /// Numbers of slots of register arrays and pointers. These slots come before those of
+    /// Numbers of slots of register arrays and pointers. These slots come before the slots of
     /// variables.
     pub(crate) arrays: Slots,
     /// Sets of enclosing loops, given by variable number, outermost first. All are empty if no

@@ -3,8 +3,8 @@
 //!
 //! A variable is uniform under two conditions. First, every assigned value is computed from
 //! literals, constants, parameters, block coordinates and uniform variables. Second, no assignment
-//! is in more divergent statements than the declaration. Divergence around the declaration is
-//! harmless, because an inactive thread never sees the variable.
+//! is nested in more divergent statements than the declaration. Divergence around the declaration
+//! is harmless, because an inactive thread never sees the variable.
 
 use gemm_dsl::ir::{Change, Expr, Kernel, Special, Stmt, Ty};
 

@@ -5,8 +5,8 @@
 //! ordinary access is the thread's clock, which ticks when the thread releases its accesses to
 //! other threads. The epoch of an asynchronous access is the number of its group.
 //!
-//! Invariant: no thread knows more of another thread's timeline than that thread itself. What a
-//! thread knows of itself is therefore stored separately from its acquired clock, and threads that
+//! Invariant: no thread knows more of another thread's timeline than that thread itself. A thread's
+//! knowledge of itself is therefore stored separately from its acquired clock, and threads that
 //! have met share one [`AcquiredClock`].
 
 use crate::mask::WARP;

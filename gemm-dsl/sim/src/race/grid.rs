@@ -56,8 +56,8 @@ const NONE: u64 = u64::MAX;
 /// Recorded accesses of a buffer that the kernel writes.
 struct WatchedBuffer {
     writes: Vec<AtomicU64>,
-    /// For each word, the lowest write of a block other than the one with the lowest write, if
-    /// there is one.
+    /// For each word, the lowest write of any block except the block of the lowest write, if there
+    /// is one.
     second: Mutex<BTreeMap<usize, u64>>,
     /// For each word, the lowest read, and the complement of the highest read. Empty if the kernel
     /// never reads the buffer.
@@ -93,8 +93,8 @@ impl ClusterSize {
 }
 
 impl GridRace {
-    /// Records accesses of clusters of `cluster` blocks. Each recorded buffer is given by its
-    /// number of words, and true if the kernel also reads it.
+    /// Records accesses of clusters of `cluster` blocks. `watched` has the number of words of each
+    /// recorded buffer, and true if the kernel also reads it.
     pub(crate) fn new(watched: impl Iterator<Item = Option<(usize, bool)>>, cluster: u32) -> Self {
         let none = || AtomicU64::new(NONE);
         let watch = |(words, read): (usize, bool)| WatchedBuffer {
@@ -136,8 +136,8 @@ impl GridRace {
         };
         let before = lowest.fetch_min(packed, Ordering::Relaxed);
         if before != NONE && self.cluster.parts(before, packed) {
-            // The higher write is kept here. Every write passes here once, except those of the
-            // lowest block.
+            // The higher of two writes is kept here. Every write passes here once, except the
+            // writes of the lowest block.
             let loser = before.max(packed);
             let mut second = watched.second.lock().unwrap_or_else(PoisonError::into_inner);
             let entry = second.entry(word).or_insert(loser);

@@ -42,7 +42,7 @@ struct MbarrierState {
     waited: Vec<Moment>,
     /// Last phase, counted from 1, in which a copy was issued, with the issuer of the copy.
     copied: Option<(u32, Issuer)>,
-    /// Phases of other mbarriers after which issuers in other blocks were ordered.
+    /// Phases of other mbarriers that issuers in other blocks knew to be complete.
     carried: Vec<Moment>,
     /// Last arrival of each thread that belongs to another block.
     from_others: Vec<RemoteArrival>,
@@ -96,7 +96,8 @@ pub(crate) struct Mbarriers {
     pub(crate) completed: u64,
 }
 
-/// Hashes the state for livelock detection. Of the number of phases, only the parity is included.
+/// Hashes the state for livelock detection. The hash includes only the parity of the number of
+/// phases.
 impl Hash for Mbarriers {
     fn hash<H: Hasher>(&self, state: &mut H) {
         for object in &self.objects {
@@ -330,7 +331,8 @@ impl Mbarriers {
     }
 
     /// Returns a copy or a remote arrival that may come after all threads of the mbarrier's block
-    /// have exited, because none of them has waited for the copy or is ordered after the arrival.
+    /// have exited. No thread of this block has waited for the copy, or is ordered after the
+    /// arrival.
     pub(crate) fn left_behind(
         &self,
         clocks: &Clocks,

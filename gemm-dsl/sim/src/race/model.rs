@@ -6,9 +6,10 @@
 //! contains the rules of synchronisation, one for each kind of statement. The detector only applies
 //! these rules, and has no code for particular instructions.
 //!
-//! A timeline accesses memory through a *proxy*. What a thread knows of complete accesses is stored
-//! separately for each proxy, as a proxy view. If an ordinary store happens before a thread's
-//! access, it may nevertheless be invisible to another proxy until a fence merges the two views.
+//! A timeline accesses memory through a *proxy*. A thread's knowledge of complete accesses is
+//! stored separately for each proxy, as a proxy view. If an ordinary store happens before a
+//! thread's access, it may nevertheless be invisible to another proxy until a fence merges the two
+//! views.
 
 use crate::observe::AccessKind;
 use gemm_dsl::ir::{Kernel, Scope};
@@ -33,8 +34,9 @@ pub(crate) struct Track {
     pub(crate) relaxed: bool,
 }
 
-/// Rule for threads that meet, or for one that meets itself. What each thread knows, and its
-/// accesses on timelines without groups, happen before the next accesses of the threads that wait.
+/// Rule for threads that meet, or for one that meets itself. The accesses that each thread knows,
+/// and its own accesses on timelines without groups, happen before the next accesses of the threads
+/// that wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MeetRule {
     /// Proxies of the accesses that are ordered afterwards.
@@ -90,8 +92,8 @@ pub(crate) const ORDINARY: Timeline = Timeline(0);
 /// Asynchronous copies (`cp.async`) issued by a thread.
 pub(crate) const COPIES: Timeline = Timeline(1);
 
-/// TMA copies that an mbarrier counts. They belong to the mbarrier, not to a thread: the agent's
-/// number is that of the mbarrier, and the group is the phase.
+/// TMA copies that an mbarrier counts. They belong to the mbarrier, not to a thread: the agent has
+/// the number of the mbarrier, and the group is the phase.
 pub(crate) const TMA: Timeline = Timeline(2);
 /// Reads of shared memory by a warp's matrix instructions, attributed to the warp's first lane.
 pub(crate) const WGMMA: Timeline = Timeline(3);

@@ -93,8 +93,8 @@ impl Shadow {
     }
 
     /// Records a read of `width` words of one page, if `ordered` is true for the last write of each
-    /// word. Otherwise records nothing, and returns the position of the first word for which it is
-    /// false.
+    /// word. Otherwise records nothing, and returns the position of the first word for which
+    /// `ordered` is false.
     #[inline]
     pub(crate) fn read(
         &mut self,

@@ -44,7 +44,7 @@ impl ExecutedInstructions {
         }
     }
 
-    /// Converts to counters, without traffic. Without the total, too, if some instruction count is
+    /// Converts to counters, without traffic. The total is omitted if some instruction count is
     /// unknown.
     fn counted(&self, is_whole: bool) -> SassCounters {
         let class = |class: SassClass| self.of[class as usize].rounded();

@@ -8,8 +8,8 @@ pub(super) type CountId = usize;
 
 /// Number of iterations that are unrolled together in a loop with an unroll pragma.
 pub(super) const MARKED: RangeInclusive<u32> = 2..=16;
-/// Number of groups of such iterations that ptxas unrolls together, and of iterations of a loop
-/// without a pragma.
+/// Number of groups of such iterations that ptxas unrolls together. Without a pragma, it unrolls as
+/// many iterations together.
 pub(super) const UNROLLED: u32 = 4;
 
 /// Number of executions or instructions, in fractions of [`Self::ONE`].

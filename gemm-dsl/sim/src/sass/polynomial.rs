@@ -32,8 +32,7 @@ impl Polynomial {
         self.terms.is_empty().then_some(self.constant)
     }
 
-    /// Returns the value of which the polynomial consists; `None` if it is anything but a single
-    /// value.
+    /// Returns the value of a polynomial that is a single value; `None` for any other polynomial.
     pub(super) fn single(&self) -> Option<ValueId> {
         match &self.terms[..] {
             [(of, 1)] if of.len() == 1 && self.constant == 0 => Some(of[0]),
@@ -98,7 +97,7 @@ impl Polynomial {
         Self { terms, constant: 0 }
     }
 
-    /// Number of terms that differ: those that are single values, and those that are products.
+    /// Numbers of differing terms: of single values, and of products.
     pub(super) fn distance(&self, other: &Self) -> (usize, usize) {
         let apart = |a: &Self, b: &Self, product: bool| {
             let terms = a.terms.iter().filter(|t| (t.0.len() > 1) == product);

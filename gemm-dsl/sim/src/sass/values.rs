@@ -70,8 +70,7 @@ impl Values {
         self.frames.iter().filter(|frame| frame.is_loop).count()
     }
 
-    /// Piece of code that computes a value which changes in `depth` loops: the outermost possible
-    /// one.
+    /// Outermost piece of code that can compute a value which changes in `depth` loops.
     fn place(&self, depth: usize) -> usize {
         let mut loops = self.frames.iter().enumerate().filter(|(_, frame)| frame.is_loop);
         loops.nth(depth).map_or(self.frames.len(), |(at, _)| at) - 1
@@ -230,10 +229,10 @@ impl Values {
     }
 }
 
-/// All values, of which dead ones are marked.
+/// All values; dead values are marked.
 pub(super) struct NeededValues(pub(super) Values);
 
-/// All values, of which merged loads cost nothing.
+/// All values; merged loads cost nothing.
 pub(super) struct MergedValues(pub(super) Values);
 
 impl MergedValues {

@@ -31,7 +31,7 @@ use std::ops::Range;
 const PATIENCE: u64 = 1 << 10;
 /// Maximum number of named barriers that warps pass in a round before other warps run.
 const ARRIVALS: u32 = 64;
-/// Number of hardware barriers per block. Numbers of named barriers are smaller than it.
+/// Number of hardware barriers per block. Named barriers have smaller numbers.
 const NAMES: u32 = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

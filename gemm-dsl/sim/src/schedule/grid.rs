@@ -2,7 +2,7 @@
 //! synchronise, and run as one block.
 //!
 //! Reports must not depend on timing. If no block accesses an element that another block writes,
-//! each block behaves as if it were alone, so the first faulty block is the same on every run. If
+//! each block behaves as if it were alone. The first faulty block is then the same on every run. If
 //! two blocks conflict, the behaviour of both is undefined. The buffers are then restored, one
 //! worker runs the blocks one after another, and the faults of this run are reported.
 

@@ -1,8 +1,8 @@
 //! Exclusive access of launches to the buffers that they write.
 //!
 //! The simulator repeats a launch whose blocks synchronise with several block orders. Each order
-//! starts from the initial content of the buffers. Until the launch is done, another such launch
-//! must neither write memory that it uses, nor read memory that it writes: the other launch waits.
+//! starts from the initial content of the buffers. Until the launch is done, other such launches
+//! wait if they would write memory that this launch uses, or read memory that this launch writes.
 //!
 //! Each launch runs on one thread. A progress callback may start another launch on this thread,
 //! which then holds two locks or more. A thread that holds a lock never waits for another one, but

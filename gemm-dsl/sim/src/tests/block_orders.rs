@@ -182,7 +182,7 @@ fn a_declaration_is_of_one_array() {
     // The sum is the same in any order.
     assert!(kernel([false, true], AtomicOp::Add).run().is_ok());
     assert_eq!(differing(kernel([true, false], AtomicOp::Add)).0, element("out", 2));
-    // The last exchange is not.
+    // The value of the last exchange depends on the order.
     let (place, order, bits) = differing(kernel([false, true], AtomicOp::Exchange));
     assert_eq!((place, order, bits), (element("word", 0), "descending", [4, 0]));
     assert!(kernel([true, true], AtomicOp::Exchange).run().is_ok());

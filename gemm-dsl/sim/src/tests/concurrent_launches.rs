@@ -46,7 +46,7 @@ fn concurrent_writes_to_other_elements_are_kept() {
     let options = Options { progress: Some(&write), ..Options::default() };
     launch_with(&kernel, &arrays, &[], &options).expect("the order does not matter");
     assert_eq!((values(&count), values(&out)), (vec![6], vec![5, 6, 10, 7]));
-    // They are also kept if blocks race and the grid is run again.
+    // Such writes are also kept if blocks race and the grid is run again.
     let mut t = team(32, 2);
     let word = t.bound("word", out.clone());
     thread(&mut t.k, 0, |k| k.store(at(word, 0), block()));

@@ -30,8 +30,8 @@ enum Known {
     Register,
     /// Element of a register array at an index that differs between lanes.
     Indexed,
-    /// Element of a vector: `Part` of one in global memory, `Kept` of one in registers, `Packed` of
-    /// one packed from scalars.
+    /// Element of a vector, which is in global memory (`Part`), in registers (`Kept`), or packed
+    /// from scalars (`Packed`).
     Part,
     Kept,
     Packed,

@@ -247,7 +247,7 @@ fn statements_before_a_box_that_overwrites() {
         let word = c.element(0);
         warp(&mut c.k, 1, |b| b.store(word.clone(), tid()));
         if !writes {
-            // Those writes are fenced; only the later reads are under test.
+            // The writes are fenced; only the later reads are under test.
             c.k.proxy_fence(ProxyFence::Async);
             c.k.barrier();
             let (out, value) = (at(c.out, tid() % 32), word.load());

@@ -269,7 +269,8 @@ fn a_bulk_copy_that_a_barrier_tracks() {
     let through: &[fn(&mut Rig)] =
         &[issue, |rig| rig.finish(COPY, WAIT_TARGETS), |rig| rig.tell(COPY, 5)];
     assert!(after((ISSUER, ORDINARY, true), through, (5, ORDINARY, false)));
-    // It is not a fence: generic accesses remain unknown in the asynchronous view.
+    // The copy's completion is not a fence: generic accesses remain unknown in the asynchronous
+    // view.
     assert!(!after((ISSUER, ORDINARY, true), through, (5, WGMMA, false)));
 }
 

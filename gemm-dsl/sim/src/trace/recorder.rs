@@ -57,7 +57,7 @@ struct BlockTrace {
     number: u32,
     trace: Trace,
     patterns: HashMap<Pattern, u32>,
-    /// Latest pattern of each statement. The next one of a statement is mostly the same.
+    /// Latest pattern of each statement. The statement's next pattern is mostly the same.
     latest: HashMap<u32, u32>,
     rounds: HashMap<Vec<(usize, i64)>, u32>,
     /// Number of the recorder's loop iteration, once it is known.

@@ -56,7 +56,7 @@ pub(in crate::cuda) fn register_limit(more: bool) -> &'static str {
     if more { "more_registers" } else { "fewer_registers" }
 }
 
-/// Passes the definitions that parameters and statements need to `note`, with their positions in
+/// Passes to `note` the definitions that parameters and statements need, with their positions in
 /// the source.
 pub(in crate::cuda) fn definition(k: &Kernel, note: &mut impl FnMut((HelperFamily, u8), String)) {
     if k.params.iter().any(|p| matches!(p.kind, ParamKind::TensorMap { .. })) {
@@ -157,11 +157,11 @@ const ARRIVE_EXPECT: Operation<'_> = Operation {
 fn try_wait(has_remote_arrivals: bool) -> String {
     let (comment, acquire) = match has_remote_arrivals {
         false => (
-            "Waits until the phase with this parity is complete; 0: the first, third, ... phase.",
+            "Waits until the phase with this parity is complete: 0 for the first, third, ... one.",
             "",
         ),
         true => (
-            "Waits until the phase with this parity is complete; 0: the first, third, ... phase.\n\
+            "Waits until the phase with this parity is complete: 0 for the first, third, ... one.\n\
              // Other blocks of the cluster arrive at the mbarrier.",
             ".acquire.cluster",
         ),
@@ -237,9 +237,9 @@ fn tensor_copy_definition(rank: usize, multicast: bool) -> String {
             given.push("\"h\"((unsigned short)blocks)".to_owned());
             (
                 "\
-// Starts a TMA copy of a box, whose extents the map fixes, zero-filled outside the array. It goes
-// to the same address in each block of the cluster whose bit in `blocks` is set, and its bytes are
-// counted at that block's mbarrier as they arrive.",
+// Starts a TMA multicast of a box, zero-filled outside the array. The map fixes the extents of the
+// box. The box goes to the same address in each block of the cluster whose bit in `blocks` is set.
+// Its bytes are counted at that block's mbarrier as they arrive.",
                 "\"\n                 \".multicast::cluster",
                 format!(", %{}", 3 + rank),
             )
@@ -274,7 +274,7 @@ fn descriptor_definition(of: Descriptor) -> String {
 __device__ __forceinline__ unsigned long long {name}(const void* tile)
 {{
     constexpr unsigned long long LEADING = 1;  // unused by swizzled layouts
-    // distance of groups of 8 rows, in units of 16 bytes
+    // distance between groups of 8 rows, in units of 16 bytes
     constexpr unsigned long long STRIDE = {stride} / 16;
     constexpr unsigned long long SWIZZLE = {mode};  // mode: {row} bytes
     const unsigned long long at = (__cvta_generic_to_shared(tile) & 0x3ffff) / 16;

@@ -84,7 +84,7 @@ pub(in crate::cuda) fn has_remote_arrivals(k: &Kernel, barriers: MbarrierId) -> 
     hears
 }
 
-/// Passes the definitions that expressions and statements need to `note`, with their positions in
+/// Passes to `note` the definitions that expressions and statements need, with their positions in
 /// the source.
 pub(in crate::cuda) fn definition(k: &Kernel, note: &mut impl FnMut((HelperFamily, u8), String)) {
     k.visit_exprs(&mut |e| {

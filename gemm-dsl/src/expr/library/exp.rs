@@ -21,9 +21,8 @@ pub(super) const EXPONENTIAL: [f32; 5] =
 /// underflow. `n` is passed as the bits of `ROUNDER + n`.
 pub(super) fn scale(b: &mut KernelBuilder) -> FunctionId {
     let meaning = [
-        "p * 2^n, where shifted holds the bits of 12582912 + n; in two steps, so that only the \
-         last",
-        "can round.",
+        "p * 2^n, where shifted holds the bits of 12582912 + n. The multiplication has two steps,",
+        "of which only the second can round.",
     ];
     let params = [("p", Ty::F32), ("shifted", Ty::U32)];
     b.function("scale_f32", &meaning, &params, |b, params| {

@@ -12,8 +12,8 @@ pub(in crate::expr) fn gelu(b: &mut KernelBuilder) -> FunctionId {
     let scale = scale(b);
     let meaning = [
         "x * Phi(x) of the normal distribution, within {bound}. With a = |x|: a Phi(-a)",
-        "is e^(-a^2 / 2) S(u) a / (a + 3), where u = (a - 3) / (a + 3); each _low is a rounding \
-         error.",
+        "is e^(-a^2 / 2) S(u) a / (a + 3), where u = (a - 3) / (a + 3). Variables named",
+        "..._low hold rounding errors.",
     ];
     unary(b, Function::Gelu, &meaning, |b, x| {
         let a = b.let_("a", min(abs(x.clone()), 16.0));

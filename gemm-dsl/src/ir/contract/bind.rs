@@ -25,7 +25,7 @@ impl Contract {
     /// Returns the first rule or requirement that does not hold.
     pub fn bind(&self, given: &Arguments<'_>) -> Result<Call, ContractError> {
         let find = |operand| given.arrays.iter().find(|(o, _)| *o == operand).map(|(_, a)| a);
-        // The form is checked first, because a list has no strides, and a batch has others.
+        // The form is checked first, because a list has no strides, and a batch has other strides.
         for array in self.arrays() {
             if let Some(bound) = find(array.operand) {
                 self.form(array, bound)?;

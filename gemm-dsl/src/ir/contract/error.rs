@@ -187,8 +187,8 @@ impl fmt::Display for ContractError {
                 let matrices = if *count == 1 { "matrix" } else { "matrices" };
                 write!(
                     f,
-                    "{count} {matrices} in the list {subject}, but it has {value}. Make lists of \
-                     one length"
+                    "{count} {matrices} in the list {subject}, but it has {value}. Make all \
+                     lists equally long"
                 )
             }
             (_, Need::Elements(needed)) => {
@@ -265,7 +265,7 @@ fn cut(f: &mut fmt::Formatter<'_>, subject: &Subject, of: u64, value: i128) -> f
     let divisor = i128::from(of);
     write!(
         f,
-        "{subject} to be a multiple of {of}, because a piece has whole runs of that many \
+        "{subject} to be a multiple of {of}, because a piece has whole runs of {of} \
          elements, but it is {value} = {}·{of} + {}. Cut between runs: only the last piece may \
          end elsewhere",
         value / divisor,
@@ -295,8 +295,8 @@ fn exactly(
     let padded = |f: &mut fmt::Formatter<'_>, lines| {
         write!(
             f,
-            "packed {lines} of `{name}` with a stride of {stride}, but it is {value}. Add \
-             `pitched` to the kernel, or use a matrix without padding"
+            "packed {lines} of `{name}` with a stride of {stride}, but the stride is {value}. \
+             Add `pitched` to the kernel, or use a matrix without padding"
         )
     };
     match (between, operand) {

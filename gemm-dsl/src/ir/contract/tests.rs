@@ -113,7 +113,7 @@ fn a_matrix_that_lies_the_other_way_needs_another_layout() {
 fn padded_lines_need_a_pitched_kernel() {
     let packed = |lines, name, packed, apart| {
         Err(format!(
-            "packed {lines} of `{name}` with a stride of {packed}, but it is {apart}. Add \
+            "packed {lines} of `{name}` with a stride of {packed}, but the stride is {apart}. Add \
              `pitched` to the kernel, or use a matrix without padding"
         ))
     };

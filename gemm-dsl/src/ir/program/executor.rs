@@ -133,10 +133,9 @@ pub struct ExecutedLaunch<R> {
 impl LaunchProgram {
     /// Runs the program for a problem. A run with few launches allocates nothing on the host.
     ///
-    /// # Errors
-    /// If no kernel of a launch has a contract that is met, returns the violation of the last one,
-    /// which demands least. Also returns the errors of values that cannot be computed, and of the
-    /// back end.
+    /// # Errors If the arguments of a launch meet no kernel's contract, returns the violation of
+    /// the last contract, which demands least. Also returns the errors of values that cannot be
+    /// computed, and of the back end.
     pub fn execute<B: ProgramBackend>(
         &self,
         values: &ProgramValues,

@@ -76,8 +76,8 @@ impl Verifier<'_> {
         }
     }
 
-    /// Checks that bound global buffers are parameters, and that no others are. The rule of spans
-    /// applies only to parameters.
+    /// Checks that exactly the bound global buffers are parameters. The rule of spans applies only
+    /// to parameters.
     pub(super) fn bound(&self, id: usize, buffer: &Buffer) -> VerifyResult {
         let names = |p: &&Param| {
             matches!(

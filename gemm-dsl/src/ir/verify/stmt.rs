@@ -226,7 +226,7 @@ impl Verifier<'_> {
         require(ty == Ty::Vector(row) && space == Space::Shared, || {
             "a row of a matrix is 16 bytes of shared memory".into()
         })?;
-        // A U32 has any bits, but an F32 is an element.
+        // A `U32` word may have any bits, but an `F32` word must be one element.
         let fits = row == word || (word == Elem::U32 && matches!(row.size(), 2 | 4));
         require(fits, || format!("words of {word} from rows of {row}"))?;
         self.whole_warps()

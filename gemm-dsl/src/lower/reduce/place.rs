@@ -273,11 +273,11 @@ impl GroupMember {
         // Groups of one thread do not shuffle.
         let reason = match plan.group() {
             1 => "",
-            _ => ", as every lane must take part in the shuffles,",
+            _ => ": every lane must take part in the shuffles",
         };
         b.comment(format!(
             "GROUP adjacent threads reduce a {one}. Groups past the last {one} repeat the last \
-             {one}{reason} and store nothing."
+             {one} and store nothing{reason}."
         ));
         let own = Expr::from(Special::BlockX).wide() * per_block + tid.clone() / group;
         let nth = b.let_(&format!("own_{one}"), own);

@@ -110,10 +110,13 @@ pub(super) fn kernel(plan: &ReducePlan, role: Role, wide: bool) -> Result<Verifi
         b.variant(if wide { Variant::Vector } else { Variant::Scalar });
         if !wide {
             b.title(match spec.over {
-                Over::All | Over::Segments => "Scalar variant: no 16-byte loads, so any alignment.",
-                Over::Rows => "Scalar variant: no 16-byte loads, so any alignment and any n.",
+                Over::All | Over::Segments => {
+                    "Scalar variant without 16-byte loads, for any alignment."
+                }
+                Over::Rows => "Scalar variant without 16-byte loads, for any alignment and any n.",
                 Over::Columns | Over::Middle => {
-                    "Scalar variant: no 16-byte accesses, so any alignment and number of columns."
+                    "Scalar variant without 16-byte accesses, for any alignment and number of \
+                     columns."
                 }
             });
         }
@@ -201,7 +204,7 @@ fn title(plan: &ReducePlan, role: Role) -> String {
     };
     match (role, plan.blocks()) {
         (Role::Last, _) => {
-            format!("{noun} {of}, last pass: combines the partials of the pass before.")
+            format!("{noun} {of}, last pass: combines the partials of the previous pass.")
         }
         (Role::First, Blocks::InTurn(most)) => {
             format!("{noun} {of}, first pass: at most {most} blocks, each with one partial.")

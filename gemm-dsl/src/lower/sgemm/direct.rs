@@ -350,8 +350,8 @@ fn lanes_text(lanes: Lanes) -> &'static str {
             "A thread holds TM x TN adjacent outputs; the next thread's are below them in C."
         }
         Lanes::K => {
-            "The lanes of a warp compute the same TM x TN adjacent outputs, each over its share of \
-             K."
+            "The lanes of a warp compute the same TM x TN adjacent outputs, each lane over its \
+             share of K."
         }
     }
 }

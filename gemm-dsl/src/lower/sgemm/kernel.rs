@@ -64,11 +64,13 @@ pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
                 b.title("f16; this kernel undoes the scaling.");
             }
             let order = match plan.kind().wgmma() {
-                Some(_) if arith.is_scaled() => "row_max, splits, this kernel, f32 fallback",
-                Some(_) if arith.is_emulation() => "splits, this kernel, f32 fallback",
-                Some(_) | None => "splits, this kernel",
+                Some(_) if arith.is_scaled() => {
+                    "*_row_max, *_splits, this kernel, the fallback *_f32"
+                }
+                Some(_) if arith.is_emulation() => "*_splits, this kernel, the fallback *_f32",
+                Some(_) | None => "*_splits, this kernel",
             };
-            b.title(format!("Order of the launches: {order}."));
+            b.title(format!("Order of the kernels: {order}."));
             b.title(match plan.kind().wgmma() {
                 Some(t) if t.recomputes() => {
                     "A and B themselves are read only to recompute overflowed sums."
@@ -106,10 +108,12 @@ pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
         b.title("If alpha is 0, the caller passes K = 0, so that A and B are not read.");
     }
     if plan.spec().names_depth() {
-        b.title("DEPTH is their true extent nevertheless, which the epilogue uses as k.");
+        b.title("DEPTH is the full extent along K, which the epilogue uses as k.");
     }
     if matches!(plan.kind(), KernelKind::Direct(d) if d.lanes() == Lanes::K) {
-        b.title("For N = 1 or small: each warp computes TM x TN outputs, its lanes splitting K.");
+        b.title(
+            "For small N, such as 1: each warp computes TM x TN outputs, and its lanes split K.",
+        );
     }
     b.title(format!("Generated from sgemm_kernel!({})", plan.spec()));
     b.variant(plan.variant());
@@ -137,7 +141,7 @@ fn body(b: &mut KernelBuilder, plan: &SgemmPlan) {
     }
 }
 
-/// Sentence on the scalar variant: the requirements of the vector variant that it does not have.
+/// Sentence on the scalar variant, with the requirements that only the vector variant has.
 fn scalar_text(plan: &SgemmPlan) -> String {
     let layout = plan.layout();
     let (matrices, any) = match plan.kind().wgmma() {
@@ -154,7 +158,9 @@ fn scalar_text(plan: &SgemmPlan) -> String {
             ("global memory", any)
         }
     };
-    format!("Scalar variant: no 16-byte accesses to {matrices}, so any alignment and any {any}.")
+    format!(
+        "Scalar variant without 16-byte accesses to {matrices}, for any alignment and any {any}."
+    )
 }
 
 /// Sentence on the layouts, unless all matrices are row-major.

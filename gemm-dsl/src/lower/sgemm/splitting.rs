@@ -191,12 +191,18 @@ impl SplitKernel<'_> {
         let FactorTile { factor, first_line, first_term, .. } = *side;
         let elem = self.of.elem();
         let lanes = i32::from(elem.vector_lanes());
-        let unit = b.constant("UNIT", lanes, "elements of a split in 16 bytes");
+        let format = self.of.format().name();
+        let unit = b.constant("UNIT", lanes, format!("{format} elements in 16 bytes"));
         let rounds = lines * terms / unit / threads;
-        b.comment(
-            "Per iteration, a thread computes 16 bytes of each split from elements adjacent along \
-             K.",
-        );
+        b.comment(match self.of.count() {
+            1 => format!(
+                "In each iteration, a thread converts elements adjacent along K to 16 bytes of \
+                 {format}."
+            ),
+            _ => "In each iteration, a thread splits elements adjacent along K into 16 bytes of \
+                  each split."
+                .to_owned(),
+        });
         b.unrolled("i", rounds, |b, i| {
             let of_line = terms / unit;
             let at = tid + i * threads;
@@ -260,7 +266,7 @@ impl SplitKernel<'_> {
         };
         self.splits.each(b, round);
         if let (Some(bits), Format::Bf16) = (self.bits, plan.format()) {
-            b.comment("A nonzero remainder is lost.");
+            b.comment("A nonzero remainder shows that the splits do not represent the value.");
             b.unrolled("j", unit, |b, j| {
                 b.assign(bits, bits | of(value, j).load().bitcast(U32));
             });

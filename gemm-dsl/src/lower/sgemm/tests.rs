@@ -16,7 +16,7 @@ fn texts(line: &str) -> Vec<String> {
 #[test]
 fn the_text_of_a_scaled_product_says_which_k_it_is_given() {
     let rule = "// If alpha is 0, the caller passes K = 0, so that A and B are not read.\n";
-    let depth = "// DEPTH is their true extent nevertheless";
+    let depth = "// DEPTH is the full extent along K";
     for tile in ["block: 8x8", "tile: 16x16x8, thread: 4x4, float4, bounds: aligned"] {
         for (keys, says) in [
             ("unroll: 2", [false, false]),

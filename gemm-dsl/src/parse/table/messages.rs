@@ -79,9 +79,8 @@ pub(crate) fn of_problem(key: &'static str, asked: &str) -> SpecError {
     SpecError::at_key(
         &[key],
         format!(
-            "`{key}` follows from the matrices of a problem, and a rule has a kernel for each of \
-             their layouts; leave `{key}` out, and test {asked} in the condition to restrict the \
-             rule"
+            "`{key}` follows from the matrices of a problem: each rule has kernels for all \
+             layouts; leave `{key}` out, and test {asked} in the condition to restrict the rule"
         ),
     )
 }
@@ -129,12 +128,12 @@ pub(crate) fn inexact(key: &str, value: &str, needed: Option<Accuracy>) -> SpecE
     let message = match needed {
         Some(needed) => format!(
             "`{key}: {value}` rounds differently from `f32`, so the result would depend on the \
-             rule that a problem matches; add `accuracy: {needed};` before the rules, or leave \
+             rule that is chosen; add `accuracy: {needed};` before the rules, or leave \
              `{key}` out"
         ),
         None => format!(
-            "`{key}: {value}` rounds A and B, which no table allows: the result would depend on \
-             the rule that a problem matches; leave `{key}` out, or use a separate kernel"
+            "`{key}: {value}` rounds A and B, so the result would depend on the rule that is \
+             chosen; no table allows this: leave `{key}` out, or use a separate kernel"
         ),
     };
     SpecError::at_value(&[], message)

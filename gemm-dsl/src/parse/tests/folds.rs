@@ -53,16 +53,16 @@ pub(super) const SPECS: &[Faulty] = &[
         "op: logsumexp, acc: f64",
         &[(
             "logsumexp",
-            "`op: logsumexp` folds in `f32`: its exponentials are computed in that type; use \
-             `acc: f32`",
+            "`op: logsumexp` folds in `f32`, the type in which it computes exponentials; use `acc: \
+             f32`",
         )],
     ),
     (
         "op: logsumexp, type: f64",
         &[(
             "logsumexp",
-            "`op: logsumexp` folds in `f32`: its exponentials are computed in that type; use \
-             `acc: f32` with a `map` such as `|x| f32(x)`",
+            "`op: logsumexp` folds in `f32`, the type in which it computes exponentials; use `acc: \
+             f32` with a `map` such as `|x| f32(x)`",
         )],
     ),
     (
@@ -93,18 +93,17 @@ pub(super) const SPECS: &[Faulty] = &[
         "over: columns, block: 64, coarsen: 64, op: mean_var, blocks: 2",
         &[(
             "64",
-            "the 64 threads of a block · 64 columns · 12 bytes + 16 for the ticket of a block = \
-             49168 bytes exceed the 49152 bytes of shared memory that a block has; use a smaller \
-             block, or fewer columns per thread",
+            "a block needs 64 threads · 64 columns · 12 bytes + 16 for the block's ticket = 49168 \
+             bytes of shared memory, and has at most 49152; use a smaller block, or fewer columns \
+             per thread",
         )],
     ),
     (
         "over: columns, block: 128, coarsen: 64, op: mean_var",
         &[(
             "128",
-            "the 128 threads of a block · 64 columns · 12 bytes = 98304 bytes exceed the 49152 \
-             bytes of shared memory that a block has; use a smaller block, or fewer columns per \
-             thread",
+            "a block needs 128 threads · 64 columns · 12 bytes = 98304 bytes of shared memory, and \
+             has at most 49152; use a smaller block, or fewer columns per thread",
         )],
     ),
     (

@@ -195,7 +195,7 @@ pub(super) const SPECS: &[Faulty] = &[
         &[(
             "24x16",
             "`warp: 24x16` with `thread: 4x4` is (24/4) · (16/4) = 6 · 4 = 24 lanes, and a warp \
-             has 32; make the warp tile 32 thread tiles, such as `warp: 32x16`",
+             has 32; use a warp tile of 32 thread tiles, such as `warp: 32x16`",
         )],
     ),
     (
@@ -211,7 +211,7 @@ pub(super) const SPECS: &[Faulty] = &[
         &[(
             "16x16",
             "`warp: 16x16` with `thread: 4x4` is (16/4) · (16/4) = 4 · 4 = 16 lanes, and a warp \
-             has 32; make the warp tile 32 thread tiles, such as `warp: 32x16`",
+             has 32; use a warp tile of 32 thread tiles, such as `warp: 32x16`",
         )],
     ),
     (
@@ -219,7 +219,7 @@ pub(super) const SPECS: &[Faulty] = &[
         &[(
             "16x16",
             "`warp: 16x16` with `thread: 4x4` is (16/4) · (16/4) = 4 · 4 = 16 lanes, and a warp \
-             has 32; make the warp tile 32 thread tiles, such as `warp: 16x32`",
+             has 32; use a warp tile of 32 thread tiles, such as `warp: 16x32`",
         )],
     ),
     (
@@ -270,8 +270,8 @@ pub(super) const SPECS: &[Faulty] = &[
         "tile: 32x32x8, stages: 2, spread: 9",
         &[(
             "9",
-            "`spread: 9` does not fit in the 8 steps along K of a tile, the last of which waits \
-             for the next tile; use 7 or less",
+            "`spread: 9`: a tile has only 8 steps along K, and the last waits instead of copying; \
+             use 7 or less",
         )],
     ),
     (
@@ -319,7 +319,7 @@ pub(super) const SPECS: &[Faulty] = &[
         &[(
             "8x8",
             "a thread needs 8 · 8 = 64 registers for its accumulators + 16 for fragments = 80, and \
-             65536 registers shared by 1024 threads · 1 block leave a thread 64; use a smaller \
+             65536 registers shared by 1024 threads · 1 block leave 64 per thread; use a smaller \
              thread tile or fewer threads",
         )],
     ),
@@ -328,7 +328,7 @@ pub(super) const SPECS: &[Faulty] = &[
         &[(
             "4",
             "a thread needs 8 · 8 = 64 registers for its accumulators + 16 for fragments = 80, and \
-             65536 registers shared by 256 threads · 4 blocks leave a thread 64; use a smaller \
+             65536 registers shared by 256 threads · 4 blocks leave 64 per thread; use a smaller \
              `blocks_per_sm`",
         )],
     ),
@@ -337,8 +337,8 @@ pub(super) const SPECS: &[Faulty] = &[
         &[(
             "200",
             "a thread needs 1 · 1 · 200 partial sums = 200 registers for its accumulators + 2 for \
-             fragments = 202, and 65536 registers shared by 1024 threads · 1 block leave a thread \
-             64; use a smaller `partials`",
+             fragments = 202, and 65536 registers shared by 1024 threads · 1 block leave 64 per \
+             thread; use a smaller `partials`",
         )],
     ),
     (
@@ -448,15 +448,15 @@ pub(super) const SPECS: &[Faulty] = &[
         "blocks_per_sm: 9",
         &[(
             "9",
-            "`blocks_per_sm: 9` with 256 threads a block is 2304 threads, and an SM holds at most \
-             2048; use 8 or less",
+            "`blocks_per_sm: 9` with 256 threads per block is 2304 threads, and an SM holds at \
+             most 2048; use 8 or less",
         )],
     ),
     (
         "coarsen: 4294967295",
         &[(
             "4294967295",
-            "`coarsen: 4294967295` of 16 columns is 68719476720 columns, more than 2^30 = \
+            "`coarsen: 4294967295` · 16 columns = 68719476720 columns, more than 2^30 = \
              1073741824; use 67108864 or less",
         )],
     ),

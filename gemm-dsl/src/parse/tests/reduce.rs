@@ -170,7 +170,7 @@ pub(super) const SPECS: &[Faulty] = &[
         "block: 32, unroll_last_warp",
         &[(
             "unroll_last_warp",
-            "`unroll_last_warp` starts where the last warp folds 64 values, and `block: 32` has \
+            "`unroll_last_warp` starts when the last warp folds 64 values, and `block: 32` has \
              only 32; use `block: 64` or more, or leave `unroll_last_warp` out",
         )],
     ),
@@ -248,7 +248,7 @@ pub(super) const SPECS: &[Faulty] = &[
         &[(
             "10000",
             "`run: 10000`: a block reads 256 threads · 4 items · 4 = 4096 elements of a result at \
-             once, and a run is a multiple of that: 10000 mod 4096 = 1808; use `run: 8192` or \
+             once, and a run must be a multiple of 4096: 10000 mod 4096 = 1808; use `run: 8192` or \
              `run: 12288`",
         )],
     ),
@@ -257,15 +257,15 @@ pub(super) const SPECS: &[Faulty] = &[
         &[(
             "100",
             "`run: 100`: a block reads 256 threads · 1 items · 2 = 512 elements of a result at \
-             once, and a run is a multiple of that: 100 mod 512 = 100; use `run: 512`",
+             once, and a run must be a multiple of 512: 100 mod 512 = 100; use `run: 512`",
         )],
     ),
     (
         "over: columns, float4, group: 4, items: 3, run: 13",
         &[(
             "13",
-            "`run: 13`: a block reads 4 threads · 3 items = 12 elements of a result at once, and \
-             a run is a multiple of that: 13 mod 12 = 1; use `run: 12` or `run: 24`",
+            "`run: 13`: a block reads 4 threads · 3 items = 12 elements of a result at once, and a \
+             run must be a multiple of 12: 13 mod 12 = 1; use `run: 12` or `run: 24`",
         )],
     ),
     (
@@ -273,7 +273,7 @@ pub(super) const SPECS: &[Faulty] = &[
         &[(
             "1073741823",
             "`run: 1073741823`: a block reads 256 threads · 3 items = 768 elements of a result at \
-             once, and a run is a multiple of that: 1073741823 mod 768 = 255; use `run: \
+             once, and a run must be a multiple of 768: 1073741823 mod 768 = 255; use `run: \
              1073741568`",
         )],
     ),
@@ -289,7 +289,7 @@ pub(super) const SPECS: &[Faulty] = &[
         "over: rows, run: 32",
         &[(
             "32",
-            "`run` makes several blocks fold a row, but here 32 threads fold one; use `group: \
+            "`run` makes several blocks fold a row, but here 32 threads fold each row; use `group: \
              256`, or leave `run` out",
         )],
     ),
@@ -312,16 +312,16 @@ pub(super) const SPECS: &[Faulty] = &[
         "over: rows, block: 64, shuffle",
         &[(
             "shuffle",
-            "`shuffle` has no effect: no whole block folds a result: groups of up to a warp use \
-             shuffles, and columns have a tree; leave `shuffle` out",
+            "`shuffle` has no effect: groups of up to a warp always use shuffles, and columns \
+             always use a tree; leave `shuffle` out",
         )],
     ),
     (
         "finish: |s, len, more| s",
         &[(
             "|s, len, more| s",
-            "`finish` has 3 parameters, but takes the folded value and then optionally the number \
-             of elements, as in `finish: |s, len| s / len`",
+            "`finish` has 3 parameters, but takes the folded value and optionally the number of \
+             elements, as in `finish: |s, len| s / len`",
         )],
     ),
     (

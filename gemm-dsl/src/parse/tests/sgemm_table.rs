@@ -43,14 +43,14 @@ const BY_ARITH: &str = "`arith: bf16x6` computes several partial sums per elemen
                         `invariant` table compute one sum, in ascending K; leave `arith` or \
                         `invariant` out";
 const NEEDS_BOUND: &str = "`arith: bf16x6` rounds differently from `f32`, so the result would \
-                           depend on the rule that a problem matches; add `accuracy: bound;` \
-                           before the rules, or leave `arith` out";
+                           depend on the rule that is chosen; add `accuracy: bound;` before the \
+                           rules, or leave `arith` out";
 const NEEDS_NORM: &str = "`arith: f16x3` rounds differently from `f32`, so the result would depend \
-                          on the rule that a problem matches; add `accuracy: norm;` before the \
-                          rules, or leave `arith` out";
-const ROUNDED: &str = "`arith: bf16` rounds A and B, which no table allows: the result would \
-                       depend on the rule that a problem matches; leave `arith` out, or use a \
-                       separate kernel";
+                          on the rule that is chosen; add `accuracy: norm;` before the rules, or \
+                          leave `arith` out";
+const ROUNDED: &str = "`arith: bf16` rounds A and B, so the result would depend on the rule that \
+                       is chosen; no table allows this: leave `arith` out, or use a separate \
+                       kernel";
 /// Message about an argument of `waves`, in place of `TILE` and the argument.
 const TILE: &str = "`waves` takes a tile, as in `waves(128x256)`, but found `ARGUMENT`; rows and \
                     columns must be from 1 to 4294967295";
@@ -343,9 +343,8 @@ fn rows_are_for_matrices_however_they_lie() {
     {
         let told = faults(&format!("m < 2 => {value}; else =>"));
         let message = format!(
-            "`{key}` follows from the matrices of a problem, and a rule has a kernel for each of \
-             their layouts; leave `{key}` out, and test {asked} in the condition to restrict the \
-             rule"
+            "`{key}` follows from the matrices of a problem: each rule has kernels for all \
+             layouts; leave `{key}` out, and test {asked} in the condition to restrict the rule"
         );
         assert_eq!(told, [(key.to_owned(), message)]);
     }

@@ -66,7 +66,7 @@ pub(crate) fn last_warp_without_tree(block: u32) -> SpecError {
     SpecError::at_value(
         &["unroll_last_warp", "block"],
         format!(
-            "`unroll_last_warp` starts where the last warp folds 64 values, and `block: {block}` \
+            "`unroll_last_warp` starts when the last warp folds 64 values, and `block: {block}` \
              has only {block}; use `block: 64` or more, or leave `unroll_last_warp` out"
         ),
     )
@@ -121,8 +121,8 @@ pub(crate) fn group_of_row(group: u32, block: u32) -> SpecError {
     SpecError::at_value(
         &["group", "block"],
         format!(
-            "`group: {group}`: use 1, 2, 4, 8, 16 or {WARP} threads for a result, which combine by \
-             shuffles, or the whole block of {block}"
+            "`group: {group}`: a group that combines by shuffles has 1, 2, 4, 8, 16 or {WARP} \
+             threads; use one of these, or the whole block of {block}"
         ),
     )
 }
@@ -131,8 +131,8 @@ pub(crate) fn group_of_column(group: u32, block: u32) -> SpecError {
     SpecError::at_value(
         &["group", "block"],
         format!(
-            "`group: {group}`: use a power of two as the number of threads of a column, at most \
-             the {block} of the block"
+            "`group: {group}` threads per column: use a power of two, at most the {block} threads \
+             of the block"
         ),
     )
 }
@@ -149,7 +149,7 @@ pub(crate) fn blocks_of_groups(key: &'static str, group: u32, block: u32) -> Spe
     SpecError::at_value(
         &[key, "group"],
         format!(
-            "`{key}` makes several blocks fold a row, but here {group} threads fold one; use \
+            "`{key}` makes several blocks fold a row, but here {group} threads fold each row; use \
              `group: {block}`, or leave `{key}` out"
         ),
     )
@@ -182,8 +182,8 @@ pub(crate) fn run_of_rounds(run: u32, round: (u32, u32, u32)) -> SpecError {
         &["run", "items", "block", "group", "float4"],
         format!(
             "`run: {run}`: a block reads {threads} threads · {items} items{width} = {round} \
-             elements of a result at once, and a run is a multiple of that: {run} mod {round} = \
-             {}; use {better}",
+             elements of a result at once, and a run must be a multiple of {round}: {run} mod \
+             {round} = {}; use {better}",
             run % round,
         ),
     )
@@ -211,15 +211,15 @@ pub(crate) fn shards_without_runs(over: Over, round: u64) -> SpecError {
         _ => {
             let example = (1 << 20) / round.max(1) * round;
             format!(
-                "but without `run` the elements of a block are spread over the whole array; add a \
-                 `run`, a multiple of the {round} elements that a block reads at once, such as \
+                "but without `run` each block folds elements from the whole array; add a `run`, a \
+                 multiple of the {round} elements that a block reads at once, such as \
                  `run: {example}`"
             )
         }
     };
     SpecError::at_key(
         &["run", "over"],
-        format!("a result has the same bits in shards only if each shard has whole runs, {remedy}"),
+        format!("shards give the same bits only if each shard has whole runs, {remedy}"),
     )
 }
 
@@ -290,7 +290,7 @@ pub(crate) fn logsumexp_of_f64(element: Elem) -> SpecError {
     SpecError::at_value(
         &["op", "acc", "type"],
         format!(
-            "`op: logsumexp` folds in `f32`: its exponentials are computed in that type; {remedy}"
+            "`op: logsumexp` folds in `f32`, the type in which it computes exponentials; {remedy}"
         ),
     )
 }
@@ -326,7 +326,7 @@ pub(crate) fn wrong_result(acc: Elem, result: Elem, finish: bool) -> SpecError {
     };
     SpecError::at_value(
         &["result", "acc", "type"],
-        format!("a fold in `{acc}` can give {results}, not `{result}`; use one of these types"),
+        format!("`result: {result}`: a fold in `{acc}` can return {results}; use one of these"),
     )
 }
 
@@ -341,13 +341,13 @@ pub(crate) fn expression_of_u64(key: &'static str) -> SpecError {
 }
 
 pub(crate) fn finish_values(has: usize, least: usize, example: &str) -> SpecError {
-    let folded = if least == 2 { "the mean and the variance" } else { "the folded value" };
+    let folded = if least == 2 { "the mean, the variance" } else { "the folded value" };
     let s = if has == 1 { "" } else { "s" };
     SpecError::at_value(
         &["finish"],
         format!(
-            "`finish` has {has} parameter{s}, but takes {folded} and then optionally the number \
-             of elements, as in `finish: {example}`"
+            "`finish` has {has} parameter{s}, but takes {folded} and optionally the number of \
+             elements, as in `finish: {example}`"
         ),
     )
 }
@@ -361,13 +361,12 @@ pub(crate) fn too_much_shared(
 ) -> SpecError {
     let columns = if width == 1 { String::new() } else { format!(" · {width} columns") };
     let ticket =
-        if word == 0 { String::new() } else { format!(" + {word} for the ticket of a block") };
+        if word == 0 { String::new() } else { format!(" + {word} for the block's ticket") };
     SpecError::at_value(
         &["block", "coarsen", "float4"],
         format!(
-            "the {block} threads of a block{columns} · {kept} bytes{ticket} = {} bytes exceed the \
-             {most} bytes of shared memory that a block has; use a smaller block, or fewer \
-             columns per thread",
+            "a block needs {block} threads{columns} · {kept} bytes{ticket} = {} bytes of shared \
+             memory, and has at most {most}; use a smaller block, or fewer columns per thread",
             u64::from(block) * width * kept + word
         ),
     )

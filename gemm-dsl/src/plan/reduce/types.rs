@@ -186,8 +186,8 @@ fn check_expressions(spec: &ReduceSpec, faults: &mut Faults) {
     }
 }
 
-/// Checks that the array names differ from those of results and offsets, since a launch passes all
-/// of them by name.
+/// Checks that the array names differ from the names of results and offsets, since a launch passes
+/// all arrays by name.
 fn check_names(spec: &ReduceSpec, faults: &mut Faults) {
     let Some(map) = &spec.map else { return };
     let results = spec.results();

@@ -199,8 +199,8 @@ pub(super) fn lanes_of_sum(lanes: Lanes) -> u32 {
 }
 
 /// Bytes of shared memory, excluding accumulators staged for the epilogue: the flag for the last
-/// ticket, and the partial results of slices. If only some threads have accumulators, those of all
-/// split-K partitions are added.
+/// ticket, and the partial results of slices. If only some threads have accumulators, the
+/// accumulators of all split-K partitions are added.
 pub(super) fn shared(spec: &SgemmSpec) -> u128 {
     let (block, thread) = (spec.block_or_default(), spec.thread);
     let factors = [block.rows, block.cols, thread.m, thread.n];

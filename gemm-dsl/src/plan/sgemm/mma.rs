@@ -20,7 +20,7 @@ facts! {
         rows: u32,
         /// Instructions along the columns of a warp tile, each of [`Mma::COLS`].
         cols: u32,
-        /// True if the tiles hold fragments' words, as an earlier launch converted them.
+        /// True if the tiles hold words of fragments, which an earlier launch has converted.
         converted: bool,
         /// True if pairs of lanes exchange accumulators, so that each lane has four adjacent
         /// elements of a row of C.
@@ -97,7 +97,7 @@ impl MmaPlan {
 /// all splits are in registers.
 const TOGETHER: u32 = 4;
 
-/// Columns of instructions that use fresh accumulators at once, of `cols` in all.
+/// Columns of instructions, out of `cols`, that use fresh accumulators at once.
 fn together(cols: u32, converted: bool) -> Decided<u32> {
     // Instructions on a single column would wait for each other.
     let few = (2..=TOGETHER).rev().find(|few| cols.is_multiple_of(*few));

@@ -162,7 +162,7 @@ facts! {
         depth: u32,
         /// Elements of padding at the end of each shared row.
         pad: u32,
-        /// Number of tiles of one K tile: one for each split of a value.
+        /// Number of shared tiles per K tile: one for each split of a value.
         splits: u32,
         /// Swizzle of the vectors in shared rows.
         swizzle: Option<Swizzle>,
@@ -172,7 +172,7 @@ facts! {
         store_width: u32,
         /// Elements per read of a fragment from shared memory.
         fragment_width: u32,
-        /// Number of accesses per thread; a thread may skip its last one.
+        /// Number of accesses per thread; a thread may skip its last access.
         accesses: u32,
         /// Elements that are read in place of elements beyond the edge of C.
         edge: Edge,
@@ -214,8 +214,7 @@ pub(super) struct OperandFacts {
     pub pitched: bool,
     /// True if tensor cores multiply the tiles.
     pub mma: bool,
-    /// Number of splits of a value, if the tiles are those of splits, which are padded to whole
-    /// tiles.
+    /// Number of splits of a value, if splits are staged. Splits are padded to whole tiles.
     pub splits: Option<u32>,
 }
 

@@ -10,7 +10,8 @@ const LEAST_PADDED: u32 = 8;
 
 facts! {
     /// Splits of A and B that a launch before the GEMM computes. Each value is rounded to the
-    /// format of the instructions, or split into several values of it. The splits are K-major.
+    /// format of the instructions, or split into several values of this format. The splits are
+    /// K-major.
     SplitsPlan {
         arith: Arith,
         /// Input format of the instructions.

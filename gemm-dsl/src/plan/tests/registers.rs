@@ -4,11 +4,11 @@ use super::{message, product};
 
 #[test]
 fn registers_are_shared_by_whole_warps() {
-    // 897 threads are 29 warps, which have 64 registers per thread. Without rounding to warps it
+    // 897 threads are 29 warps, which have 64 registers per thread. Without rounding to warps there
     // would be 72.
     let text = message(product("tile: 312x161x1, thread: 8x7"));
     let needed = "8 · 7 = 56 registers for its accumulators + 15 for fragments = 71";
-    let limit = "65536 registers shared by 897 threads · 1 block leave a thread 64";
+    let limit = "65536 registers shared by 897 threads · 1 block leave 64 per thread";
     assert!(text.contains(needed) && text.contains(limit), "{text}");
     assert!(product("tile: 312x161x1, thread: 8x7").is_err());
     // The same number of warps, with a register count that fits.
@@ -21,7 +21,7 @@ fn fragments_take_registers_twice_under_stages() {
     assert!(product("tile: 192x256x8, thread: 8x8").is_ok());
     let text = message(product("tile: 192x256x8, thread: 8x8, stages: 2"));
     let needed = "8 · 8 = 64 registers for its accumulators + 32 for fragments = 96";
-    assert!(text.contains(needed) && text.contains("leave a thread 80"), "{text}");
+    assert!(text.contains(needed) && text.contains("leave 80 per thread"), "{text}");
 }
 
 /// Spec of stage 22 with an epilogue that reads `count` vectors along the columns of C.
@@ -61,8 +61,8 @@ fn sums_that_fit_registers_can_be_handed_over() {
         for m in 1..=available {
             // Greatest n for which m · n accumulators fit beside m + n fragments.
             let n = available.saturating_sub(m) / (m + 1);
-            // Accumulators of all threads: all slices except the first hand theirs over, and
-            // split-K combines those of one slice.
+            // Accumulators of all threads: every slice except the first hands its accumulators
+            // over, and split-K combines the accumulators of one slice.
             most = most.max(u64::from(m * n) * 32 * warps * 4);
         }
     }

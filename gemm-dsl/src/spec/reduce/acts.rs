@@ -104,7 +104,6 @@ pub(super) const COLUMNS: ActsOn<ReduceSpec> = ActsOn {
 pub(super) const WHOLE_BLOCK: ActsOn<ReduceSpec> = ActsOn {
     includes: ReduceSpec::folds_by_blocks,
     rests_on: &["over"],
-    because: "no whole block folds a result: groups of up to a warp use shuffles, and columns \
-              have a tree",
+    because: "groups of up to a warp always use shuffles, and columns always use a tree",
     suggestion: Suggestion::Leave,
 };

@@ -120,10 +120,10 @@ impl ResultType {
 words! {
     /// Type of indices and lengths.
     IndexType {
-        /// 32-bit indices, counts and offsets. Under `argmax`, `argmin` and `mean_var`, at most
-        /// 2^32 − 2 elements may be folded into one result, because the accumulators hold an index
-        /// or a count, and the index 2^32 − 1 stands for no element. With these operators and
-        /// `over: segments`, the whole array may have at most 2^32 − 2 elements.
+        /// 32-bit indices, counts and offsets. Under `argmax`, `argmin` and `mean_var`,
+        /// accumulators hold an index or a count, and the index 2^32 − 1 stands for no element.
+        /// These operators therefore fold at most 2^32 − 2 elements into one result. With
+        /// `over: segments`, the limit applies to the whole array.
         U32 = "u32",
         /// 64-bit indices, counts and offsets: any number of elements.
         U64 = "u64",

@@ -4,7 +4,7 @@ use crate::spec::table::{Datum, KeyKind, KeyValue, words};
 use std::fmt;
 
 words! {
-    /// Axis of a GEMM along which consecutive threads run.
+    /// Axis of a GEMM along which consecutive threads are arranged.
     Lanes {
         /// Along the columns of C: accesses to B and C are coalesced.
         N = "n",
@@ -22,8 +22,9 @@ words! {
         Blocked = "blocked",
         /// Elements one block width apart, or one warp width inside a warp tile.
         Strided = "strided",
-        /// Vectors of four elements along both axes. The vectors of a thread alternate with those
-        /// of the other threads along the axis; inside a warp tile, with those of the other lanes.
+        /// Vectors of four elements along both axes. Along each axis, the vectors of a thread
+        /// alternate with vectors of the other threads, or inside a warp tile with vectors of the
+        /// other lanes.
         Split = "split",
     }
 }
@@ -120,9 +121,10 @@ words! {
         Fragment = "fragment",
         /// In global memory: a launch before the GEMM converts all of A and B once, and pads them
         /// to whole tiles. The GEMM reads its tiles with `ldmatrix`, and its main loop has no
-        /// guards. Tiles take half the bytes for `bf16` and `f16`, as many for `tf32`, 1.5 times
-        /// as many for `bf16x6` and `bf16x9`, and twice as many for `tf32x3`. For large GEMMs: it
-        /// costs a second launch, and scratch memory for the converted A and B.
+        /// guards. Compared with `fragment`, tiles take half the bytes for `bf16` and `f16`, as
+        /// many for `tf32`, 1.5 times as many for `bf16x6` and `bf16x9`, and twice as many for
+        /// `tf32x3`. For large GEMMs: it costs a second launch, and scratch memory for the
+        /// converted A and B.
         Matrix = "matrix",
     }
 }

@@ -98,7 +98,7 @@ impl Gpu {
         waited
     }
 
-    /// Copies as many rows as `area` has, each as long as a row of `area`.
+    /// Copies rows; `area` has their number and length.
     ///
     /// # Safety
     /// The memory of both sides must contain these rows until the stream has executed the copy.

@@ -53,7 +53,8 @@ impl Workspace<'_> {
         Ok(GpuAddress { elem, ..allocation.address() })
     }
 
-    /// Zeroed temporary, as [`scratch`](Self::scratch). The program must leave zeros in it.
+    /// Address of a zeroed temporary, otherwise like [`scratch`](Self::scratch). The program must
+    /// leave zeros in it.
     pub(super) fn kept(&mut self, number: usize, elem: Elem, len: u64) -> Result<GpuAddress> {
         if len == 0 {
             return Ok(GpuAddress { at: 0, elem });

@@ -6,7 +6,7 @@
 //! separate launches compute and check the splits. These rules apply to 871 of the 1900 shapes. For
 //! these shapes, the geometric means of two ratios are:
 //!
-//! | class | time of the chosen spec / of the best spec tried | speed / speed of cuBLAS in `f32` |
+//! | class | time of chosen spec / time of best spec tried | speed / speed of cuBLAS in `f32` |
 //! | --- | --- | --- |
 //! | `bound` | 1.019 | 1.66 |
 //! | `norm` | 1.022 | 1.90 |

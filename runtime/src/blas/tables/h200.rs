@@ -6,9 +6,9 @@
 //! * large GEMMs without split-K whose last wave of large tiles is nearly full;
 //! * GEMMs with a large K whose B is K-major.
 //!
-//! `tune --table h200.rs --times FILE --rows 140 --first h200.first` wrote all other rules. The
-//! times are those of the grid and of 1800 random sizes. Its report, before four of the rules by
-//! hand were added:
+//! `tune --table h200.rs --times FILE --rows 140 --first h200.first` wrote all other rules. FILE
+//! has the times of the grid and of 1800 random sizes. `tune` printed this report before four of
+//! the seven handwritten rules were added:
 //!
 //! ```text
 //! 140 rules, the first 3 by hand, of 60 specs, from the times of 91 specs at 2954 shapes on
@@ -23,7 +23,7 @@
 
 use gemm_runtime::{SgemmTable, sgemm_table};
 
-/// Rules that give each shape the spec with the lowest cost for shapes around it.
+/// Rules that choose for each shape the spec with the lowest cost for neighbouring shapes.
 pub const GEMM: SgemmTable = sgemm_table! {
     aligned && min(m, n) > 512 && k > 256 && waves(128x256) > 0.9 * floor(waves(128x256) + 0.999) &&
     (nn || tn && k > 16384) =>

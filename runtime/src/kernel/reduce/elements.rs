@@ -6,8 +6,8 @@ use half::{bf16, f16};
 /// Element types of a reduction's inputs or results, as [`ReduceKernel`](crate::ReduceKernel) lists
 /// them.
 ///
-/// A list is the type of one array (`f32`, `f64`, `f16`, `bf16`, or an integer of 8, 32 or 64
-/// bits), or a tuple of two to four equal types.
+/// A list is the type of one array, or a tuple of two to four equal types. A type is `f32`, `f64`,
+/// `f16`, `bf16`, or an integer of 8, 32 or 64 bits.
 ///
 /// ```
 /// use gemm_runtime::bounds::Elements;

@@ -66,7 +66,7 @@ pub mod sealed {
     use super::{AnyInput, AnyOutput};
     use smallvec::SmallVec;
 
-    /// Inputs of a call, without an allocation for as many as a type can list.
+    /// Inputs of a call. As many as a type can list need no allocation.
     pub type AnyInputs<'a> = SmallVec<[AnyInput<'a>; 4]>;
 
     /// Arrays for the results of a call.

@@ -1,5 +1,5 @@
-//! Shapes of a reduction's arrays: inputs as (outer, length, inner) without the axes that `over`
-//! lacks, and results.
+//! Shapes of a reduction's inputs and results. An input has the axes outer, length and inner,
+//! without the axes that `over` lacks.
 
 use crate::backend::Backend;
 use crate::error::{Error, Result};
@@ -112,15 +112,15 @@ pub(super) fn same(first: &NamedAxes<'_>, other: &NamedAxes<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Extents of the results: all except the length, which is folded. For segments, the length is that
-/// of the array.
+/// Extents of the results: all extents except the length, which is folded. For segments, this is
+/// the length of the array.
 pub(super) fn of_results(extents: &[(Extent, u64)]) -> Extents {
     let of_results = extents.iter().filter(|(extent, _)| *extent != Extent::LENGTH);
     of_results.copied().collect()
 }
 
-/// Checks that an array has the capacity for the results, which are packed. `extents` are those of
-/// the results, outermost first.
+/// Checks that an array has the capacity for the results, which are packed. `extents` are the
+/// extents of the results, outermost first.
 pub(super) fn room<'n, B: Backend>(
     over: Over,
     argument: &'n str,

@@ -141,7 +141,7 @@ pub(super) fn wrong_shape(
 }
 
 /// Checks that an operand contains the matrix in the layout that the program reads. With `fits`,
-/// also checks that the operand's shape is that of the matrix.
+/// also checks that the operand has the shape of the matrix.
 pub(super) fn bind<'n, B: Backend>(
     argument: &'n str,
     operand: &'n LocatedOperand<'_, B>,

@@ -64,7 +64,7 @@ pub(crate) fn extents(
     Ok((m, n, k))
 }
 
-/// Returns an error if A or B must be transposed to fit C and the other one, whose shape is `c`.
+/// Returns an error if the matrices fit an m×n C only after A, B or both are transposed.
 fn check_transposes(
     a: NamedMatrix<&MatrixRef<'_>>,
     b: NamedMatrix<&MatrixRef<'_>>,

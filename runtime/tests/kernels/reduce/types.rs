@@ -36,8 +36,8 @@ fn other_types_are_rejected() {
     assert_eq!(
         refused::<f32, f32>("op: mean_var"),
         "a kernel of `op: mean_var` takes `input: f32`, `mean: f32`, `var: f32`: its type is \
-         `ReduceKernel<f32, (f32, f32)>`, not `ReduceKernel`. Use that type, or \
-         `Kernel<ReduceSpec, ByName>`, which takes any operands"
+         `ReduceKernel<f32, (f32, f32)>`, not `ReduceKernel`. Use `ReduceKernel<f32, (f32, f32)>`, \
+         or `Kernel<ReduceSpec, ByName>`, which takes any operands"
     );
     for (message, types) in [
         (refused::<(f32, f32), f32>(""), "`ReduceKernel`, not `ReduceKernel<(f32, f32), f32>`"),

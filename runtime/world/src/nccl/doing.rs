@@ -39,9 +39,9 @@ impl Doing {
         WorldError::Nccl { doing: self.text().to_owned(), code: SUCCESS, text }
     }
 
-    /// Checks that this thread may begin the activity. Before 2.27 NCCL keeps the state of a group
-    /// in flight in the thread that began it (`ncclGroupJobMain` in `src/group.cc`), and a second
-    /// group would overwrite it.
+    /// Checks that this thread may begin the activity. Before 2.27, NCCL keeps the state of a group
+    /// in flight in the thread that began it (`ncclGroupJobMain` in `src/group.cc`). A second group
+    /// would overwrite this state.
     pub(super) fn claim(self) -> NcclResult<()> {
         let begun = BEGUN.try_with(|begun| begun.borrow().upgrade());
         let is_busy = |begun: Arc<AtomicBool>| begun.load(Ordering::Relaxed);

@@ -40,8 +40,8 @@ type Tried = Result<Library, String>;
 
 impl Library {
     /// Returns the NCCL library of this process. `GEMM_NCCL_PATH` selects it. Otherwise it is the
-    /// first library of version 2.22 or later on the loader's path, in the Python wheels of the
-    /// virtual environment and of `python3`, or in the toolkit of `CUDA_PATH` or `CUDA_HOME`.
+    /// first library of version 2.22 or later. The loader's path is searched first, then the Python
+    /// wheels of the virtual environment and of `GEMM_PYTHON`, then the CUDA toolkits.
     ///
     /// All ranks must load the same version. NCCL compares the versions, and fails if they differ.
     ///

@@ -169,8 +169,8 @@ impl RankParts {
 }
 
 /// Adds the moves that transfer a block to a rank, each element once. A rank takes its own elements
-/// first, then the elements of the next ranks in turn. Not all ranks therefore read from the same
-/// rank first.
+/// first, then the elements of the next ranks in turn. Ranks therefore start with different
+/// senders.
 fn bring(deal: &BlockOwners, to: usize, needed: &Block, into: Place, moves: &mut Vec<Move>) {
     if needed.is_empty() {
         return;

@@ -107,7 +107,7 @@ pub enum DistributionError {
     #[error("an extent cannot be cut at multiples of 0: leave the unit out, or make it 1")]
     Unit,
     /// The number of lengths differs from the number of ranks.
-    #[error("{what} are cut into {lengths} lengths, but there are {parts} ranks along them")]
+    #[error("{what} are cut into {lengths} lengths, but {parts} ranks share them")]
     Lengths {
         /// Cut extent: `rows` or `columns`.
         what: &'static str,
@@ -117,7 +117,7 @@ pub enum DistributionError {
         parts: usize,
     },
     /// The lengths do not add up to the extent.
-    #[error("the lengths of the {what} add up to {sum}, but there are {extent}")]
+    #[error("the lengths of the {what} add up to {sum}, but the matrix has {extent} {what}")]
     Sum {
         /// Cut extent: `rows` or `columns`.
         what: &'static str,

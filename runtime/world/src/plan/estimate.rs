@@ -24,7 +24,7 @@ pub(super) const ELEMENT: u64 = GemmTypes::F32.c.size() as u64;
 /// The model ignores:
 ///
 /// * kernels with split-K, for GEMMs of less than a wave of the smallest tiles;
-/// * memory traffic of a GEMM other than that of splits, which matters for small K;
+/// * memory traffic of a GEMM, except of its splits, which matters for small K;
 /// * overlap of a GEMM's last wave with the first wave of the next GEMM;
 /// * clocks that fall under load;
 /// * the wait of NCCL's kernels for SMs that a GEMM occupies, up to the time of a tile;

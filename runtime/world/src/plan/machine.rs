@@ -90,9 +90,9 @@ pub struct Hosts {
     pub gpus: usize,
     /// Link between a host and the others.
     pub network: Link,
-    /// True if data that several ranks of a host receive from one rank crosses the network once,
-    /// and is then forwarded on the host, as in NCCL's collectives. False if the data crosses the
-    /// network once for each rank.
+    /// True if data for several ranks of a host crosses the network once and is then forwarded on
+    /// the host, as in NCCL's collectives. False if the data crosses the network once for each
+    /// rank.
     pub once: bool,
 }
 
@@ -158,10 +158,11 @@ impl Hosts {
 
 /// cuBLAS in `f32` (TF32 off) on an H200: GEMMs of 8192 x 2048 x 8192, 16384 x 4096 x 16384 and
 /// 32768 x 8192 x 32768 took 5.34, 42.7 and 339 ms. With tiles of 128 x 256 these are 4, 16 and 63
-/// waves, each at 53.1 TFLOP/s, except for 0.8 % of the last one. The share of a smaller tile is
-/// that of the fastest GEMM with this tile at 1024 in `tests/data/profiler/times.csv`. Larger K
-/// would give higher shares, but small tiles are used only for parts that do not fill a wave of
-/// large tiles. SMs, launch time and memory bandwidth come from `gemm-perf`.
+/// waves. A full wave reaches 53.1 TFLOP/s, and 0.8 % less in the last of these GEMMs. The share of
+/// a smaller tile comes from the fastest GEMM with this tile at 1024 in
+/// `tests/data/profiler/times.csv`. Larger K would give higher shares, but small tiles are used
+/// only for parts that do not fill a wave of large tiles. SMs, launch time and memory bandwidth
+/// come from `gemm-perf`.
 const H200: Gpu = Gpu {
     flops: 53.1e12,
     tiles: &[
@@ -199,10 +200,10 @@ impl ClusterModel {
     /// H200 GPUs of one host and one process, linked by copy engines. Four GPUs were measured, with
     /// cuBLAS in `f32`.
     ///
-    /// Copies reached 120 to 132 GB/s into a GPU. During copies, GEMMs reached 0.947, 0.996 and
-    /// 0.984 of their speed at n = 8192, 16384 and 32768. Copies took 0.30, 0.15 and 0.075 of the
-    /// time, so [`ClusterModel::lost`] is 0.15. The latency was not measured; the model uses the
-    /// time of a launch.
+    /// Copies reached 120 to 132 GB/s into a GPU. With concurrent copies, GEMMs reached 0.947,
+    /// 0.996 and 0.984 of their speed at n = 8192, 16384 and 32768. The copies took 0.30, 0.15 and
+    /// 0.075 of the time. The loss while copies run follows from both; [`ClusterModel::lost`] is
+    /// 0.15. The latency was not measured; the model uses the time of a launch.
     pub const fn h200_copy_engines() -> Self {
         let link = Link { latency: H200.launch, rate: 126e9 };
         Self { name: "H200, copy engines", link, lost: 0.15, ..Self::h200_host() }

@@ -1,4 +1,4 @@
-//! Verified schedules compute their GEMM. Schedules that do not are rejected.
+//! Verified schedules compute their GEMM, and faulty schedules are rejected.
 
 mod distributions;
 mod faults;

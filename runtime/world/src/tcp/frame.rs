@@ -21,8 +21,8 @@ pub(super) enum Frame {
     Message { to: usize, from: usize, tag: Tag, bytes: Vec<u8> },
     /// Heartbeat of a connection without other frames.
     Alive,
-    /// Heartbeat of a rank that has waited for some time for the rank in it, or that has stopped
-    /// waiting.
+    /// Heartbeat that names the rank for which its sender has waited for some time. `None` if the
+    /// sender has stopped waiting.
     Waits(Option<usize>),
     /// Notice that a rank has left in order.
     Left(usize),

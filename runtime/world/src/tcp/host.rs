@@ -200,7 +200,7 @@ impl Rendezvous<'_> {
         let Greeting { rank, ranks, .. } = greeting;
         if greeting.token != self.job.token {
             let away = format!(
-                "the ranks of the job \"{}\" meet there, this one is of \"{}\"",
+                "the ranks of job \"{}\" meet there, but this rank is of job \"{}\"",
                 self.job.token, greeting.token
             );
             answer(&stream, &Answer::Away(away));

@@ -154,14 +154,13 @@ impl<F: Fn(&str) -> Option<OsString>> Variables<F> {
             return Err(wrong(named, &rank.to_string(), need));
         };
         let Some((name, port)) = self.number(&["MASTER_PORT"])? else {
-            return Err(wrong(master, &host, "with it MASTER_PORT has to be set"));
+            return Err(wrong(master, &host, "MASTER_PORT has to be set too"));
         };
         let above = u16::try_from(port).ok().filter(|port| *port > 0);
         match above.and_then(|port| port.checked_add(ABOVE_MASTER_PORT)) {
             Some(port) => Ok(Address { host: bare(&host).to_owned(), port }),
             None => {
-                let need =
-                    "it has to be a port from 1 to 65534; the ranks meet at the one above it";
+                let need = "it has to be a port from 1 to 65534; the ranks meet at the next port";
                 Err(wrong(name, &port.to_string(), need))
             }
         }
@@ -201,9 +200,9 @@ impl Job {
 
     /// Reads an environment. `RANK`, `WORLD_SIZE` and `LOCAL_RANK` (`torchrun`, or set by hand)
     /// precede the variables of Open MPI, MPICH and Slurm, in this order. The ranks meet at
-    /// `GEMM_RENDEZVOUS=host:port`, or if it is not set at `MASTER_ADDR`, one port above
-    /// `MASTER_PORT`. A single rank needs no address. `GEMM_JOB`, or if it is not set the
-    /// launcher's name of the job, distinguishes jobs.
+    /// `GEMM_RENDEZVOUS=host:port`. If it is not set, they meet at `MASTER_ADDR`, one port above
+    /// `MASTER_PORT`. A single rank needs no address. `GEMM_JOB` distinguishes jobs. If it is not
+    /// set, the launcher's name of the job does.
     ///
     /// # Errors
     /// [`WorldError::Environment`] if a variable is not a valid number or address, or if another
@@ -221,10 +220,8 @@ impl Job {
             let others = LAUNCHERS.iter().filter(|launcher| launcher.rank != SLURM.rank);
             for launcher in others {
                 if let Some((name, ranks)) = variables.first(launcher.ranks)? {
-                    let need = format!(
-                        "with it {} has to be set to the number of this rank",
-                        launcher.rank
-                    );
+                    let need =
+                        format!("{} has to be set too, to the number of this rank", launcher.rank);
                     return Err(wrong(name, &ranks, &need));
                 }
             }
@@ -235,7 +232,7 @@ impl Job {
         };
         let Some((name, ranks)) = variables.number(launcher.ranks)? else {
             let last = launcher.ranks.last().copied().unwrap_or_default();
-            let need = format!("with it {last} has to be set to the number of ranks");
+            let need = format!("{last} has to be set too, to the number of ranks");
             return Err(wrong(launcher.rank, &rank.to_string(), &need));
         };
         if !(1..=MAX_RANKS).contains(&ranks) {

@@ -11,9 +11,9 @@ const AGAIN: Duration = Duration::from_millis(100);
 /// Listens at the rendezvous address.
 ///
 /// If the address is `localhost` or an IP address of this host, rank 0 listens only at this
-/// address. For any other host name, or an address of a device in front of this host, it listens on
-/// all interfaces, because a host's own name often resolves to an address that other hosts cannot
-/// reach.
+/// address. For any other host name, or for an address of a device in front of this host, it
+/// listens on all interfaces. The reason is that a host's own name often resolves to an address
+/// that other hosts cannot reach.
 ///
 /// # Errors
 /// [`WorldError::Rendezvous`] if the port is not available by the deadline.

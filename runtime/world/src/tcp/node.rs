@@ -231,8 +231,8 @@ impl Node {
         RankLoss { rank: last_in_chain(broken.rank, self.ranks, waits), ..broken }
     }
 
-    /// Reports a lost rank to rank 0's process. Returns the loss that rank 0's process decides was
-    /// the first, or `broken` if it does not answer in time.
+    /// Reports a lost rank to rank 0's process. Returns the first loss as decided by rank 0's
+    /// process, or `broken` if this process does not answer in time.
     pub(super) fn report(&self, broken: RankLoss) -> RankLoss {
         if self.rank != 0 && self.broken().is_none() {
             self.links.iter().for_each(|link| link.post(Frame::LossReason(broken.clone())));

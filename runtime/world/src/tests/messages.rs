@@ -60,8 +60,8 @@ fn a_reduction_without_runs_is_told_which_it_could_have() {
         said("block: 64, blocks: 3"),
         format!(
             "`block: 64, blocks: 3` {why} Write `run: 65536`, or another multiple of the 64 \
-             elements that a block reads at once, instead of `blocks`, and cut the elements \
-             between runs"
+             elements that a block reads at once instead of `blocks`, and cut the elements between \
+             runs"
         )
     );
     assert!(said("").starts_with(&format!("the plain sum {why} Write `run: ")), "{}", said(""));
@@ -78,7 +78,7 @@ fn a_reduction_without_runs_is_told_which_it_could_have() {
         let run = rest.split('`').next().and_then(|run| run.parse().ok()).expect("a number");
         let mut spec: ReduceSpec = line.parse().expect("a line");
         (spec.blocks, spec.run) = (None, Some(run));
-        if said.contains("and `group: 256`, and cut") {
+        if said.contains(", add `group: 256`, and cut") {
             spec.group = Some(256);
         }
         assert!(spec.plan().is_ok(), "{line}: {said}: {:?}", spec.plan().err());

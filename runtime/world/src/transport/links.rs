@@ -86,7 +86,7 @@ impl Links {
             return match kind {
                 None | Some(TransportKind::Host) => Ok(by_wire()),
                 Some(other) => Err(impossible(
-                    format!("simulated devices that `{other}` connects"),
+                    format!("`{other}` for simulated devices"),
                     "their data goes through the host",
                 )),
             };
@@ -98,8 +98,8 @@ impl Links {
                 Some(peers) => Ok(peers.into_iter().map(Self::Peers).collect()),
                 None if kind.is_some() => Err(impossible(
                     "peers among these GPUs".to_owned(),
-                    "each has to reach the memory of all others, but the driver reports that some \
-                     do not",
+                    "each GPU has to reach the memory of all others, but the driver reports that \
+                     some do not",
                 )),
                 None if cfg!(feature = "nccl") && twice(devices).is_none() => nccl_between(devices),
                 None => Ok(by_wire()),
@@ -188,10 +188,7 @@ fn nccl_between(_: &[Device]) -> Result<Vec<Links>> {
 
 #[cfg(not(feature = "nccl"))]
 fn no_feature() -> Error {
-    impossible(
-        "ranks that NCCL connects".to_owned(),
-        "gemm-world was built without its feature `nccl`",
-    )
+    impossible("NCCL".to_owned(), "gemm-world was built without its feature `nccl`")
 }
 
 /// Rejects blocking communicators: their waits ignore deadlines.
@@ -225,9 +222,9 @@ fn nccl_between(devices: &[Device]) -> Result<Vec<Links>> {
     if devices.len() > 1 && library.reaches_into_buffers() {
         let version = library.version();
         return Err(impossible(
-            format!("several ranks of one process that this NCCL connects ({version})"),
-            "before 2.24 it accesses memory that other GPUs cannot reach: use a later version, set \
-             NCCL_P2P_DIRECT_DISABLE=1, or start a process for each GPU",
+            format!("several ranks of one process with NCCL {version}"),
+            "NCCL before 2.24 accesses memory that other GPUs cannot reach: use a later version, \
+             set NCCL_P2P_DIRECT_DISABLE=1, or start a process for each GPU",
         ));
     }
     let ends = super::nccl::Nccl::between(devices, &library, library.unique_id()?)?;
@@ -277,7 +274,7 @@ pub(crate) fn in_job(
         Some(TransportKind::Host) => false,
         Some(TransportKind::Nccl) if device.is_simulator() => {
             return Err(impossible(
-                "a simulated device that NCCL connects".to_owned(),
+                "NCCL for a simulated device".to_owned(),
                 "NCCL connects only GPUs",
             ));
         }

@@ -94,9 +94,9 @@ impl Nccl {
         bind(device)?;
         if device.cudarc().is_some_and(|(context, _)| !context.is_primary()) {
             return Err(impossible(
-                "a context of its own that NCCL connects".to_owned(),
-                "NCCL uses the primary context of a GPU: make the device of `CudaContext::new`, or \
-                 by `Device::cuda`",
+                "a CUDA context other than the primary one".to_owned(),
+                "NCCL uses the primary context of a GPU: build the device from \
+                 `CudaContext::new`, or with `Device::cuda`",
             ));
         }
         let (library, ranks, rank) = (Arc::clone(&self.library), channel.ranks(), channel.rank());

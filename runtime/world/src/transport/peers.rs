@@ -98,8 +98,8 @@ fn arrives(from: &Device, to: &Device) -> Result<bool> {
     Ok(copied.is_ok() && to.download(&target).is_ok_and(|found| found == pattern))
 }
 
-/// Enables access of one context to the memory of another, for ordinary allocations and for those
-/// of the default pool. Returns false if the driver does not allow this access.
+/// Enables access of one context to the memory of another, for ordinary allocations and for
+/// allocations of the default pool. Returns false if the driver does not allow this access.
 #[allow(unsafe_code, reason = "calls of the driver that cudarc does not wrap")]
 fn reaches(from: &CudaContext, to: &CudaContext) -> Result<bool> {
     let doing = || failed(format!("letting GPU {} reach GPU {}", from.ordinal(), to.ordinal()));

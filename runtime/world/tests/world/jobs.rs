@@ -145,16 +145,8 @@ fn the_transport_follows_the_environment_or_fails() {
         }
     }
     for (carry, told) in [
-        (
-            "nccl",
-            "simulated devices that `nccl` connects cannot be used: their data goes through the \
-             host",
-        ),
-        (
-            "peers",
-            "simulated devices that `peers` connects cannot be used: their data goes through the \
-             host",
-        ),
+        ("nccl", "`nccl` for simulated devices cannot be used: their data goes through the host"),
+        ("peers", "`peers` for simulated devices cannot be used: their data goes through the host"),
         ("Host", "the environment has GEMM_CARRY=Host: it has to be `peers`, `nccl` or `host`"),
     ] {
         let said = said(carry);

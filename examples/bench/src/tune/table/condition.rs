@@ -27,8 +27,8 @@ pub enum Feature {
 }
 
 impl Feature {
-    /// Returns all features, including one for each tile. If several are equally good, the first is
-    /// chosen.
+    /// Returns all features, including one for each tile. The fit chooses the first of equally good
+    /// features.
     pub fn all(tiles: impl IntoIterator<Item = (u32, u32)>) -> Vec<Self> {
         let plain =
             [Self::M, Self::N, Self::K, Self::Shorter, Self::Longer, Self::Area, Self::Aligned];
@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(Condition::default().text(), "else");
     }
 
-    /// Tables compute the same features: a rule with a threshold between two values separates them.
+    /// Tables compute the same features: a threshold between two values separates their shapes.
     #[test]
     fn quantities_are_those_of_the_grammar() {
         let problem = |m, n, k, layout| SgemmProblem {

@@ -98,8 +98,8 @@ impl First {
 
 /// Turns the leaves into rules.
 ///
-/// The side of a cut with fewer shapes is first and has the test as its condition. The other side
-/// needs no test, because shapes that pass it match an earlier rule.
+/// Of a cut's two sides, the one with fewer shapes is first and has the test as its condition. The
+/// other side needs no test, because shapes that pass it match an earlier rule.
 fn list(samples: &FitSamples, tree: &Tree, above: &Condition, rows: &mut Vec<Rule>) {
     match tree {
         Tree::Leaf { line, .. } => {

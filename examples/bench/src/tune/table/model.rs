@@ -23,7 +23,7 @@ pub struct Model {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Ranges {
     Number(u64),
-    /// As many partitions as keep all SMs busy.
+    /// Enough partitions to keep all SMs busy.
     Fitting,
 }
 

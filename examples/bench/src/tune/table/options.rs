@@ -26,7 +26,7 @@ pub struct TableOptions {
     /// fitted to these times
     #[arg(long, value_name = "FILE", requires = "table")]
     times: Option<PathBuf>,
-    /// Measure only the shapes in the file of times, for specs without times in the file
+    /// Measure only shapes in the file of times, and there only specs without a time
     #[arg(long, requires = "times", conflicts_with_all = ["random", "m", "n", "k", "layout",
         "only"])]
     again: bool,

@@ -27,8 +27,9 @@ impl Accumulators {
 pub(crate) struct Flight {
     /// Accumulator arrays that no ordinary statement has accessed since their last fence.
     pub(crate) fenced: Vec<u32>,
-    /// Accumulators of instructions that are not yet committed. `groups` contains those of
-    /// committed groups in flight. `over` contains those of complete groups that no wait has named.
+    /// Accumulators of instructions that are not yet committed. `groups` contains the accumulators
+    /// of committed groups in flight. `over` contains the accumulators of complete groups that no
+    /// wait has named.
     pub(crate) open: Vec<Accumulators>,
     pub(crate) groups: VecDeque<Vec<Accumulators>>,
     pub(crate) over: Vec<Accumulators>,

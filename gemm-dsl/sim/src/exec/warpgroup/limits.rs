@@ -42,9 +42,9 @@ impl RegisterLimits {
         Ok(())
     }
 
-    /// Returns a warp that has requested more registers, with its statement, if the warps would in
-    /// the end have more registers than their block. The pair is the number of registers of all
-    /// warps, and the number that was allocated to the block.
+    /// Checks if the warps would in the end have more registers than their block. If so, returns a
+    /// warp that has requested more registers, and its statement. The pair is the number of
+    /// registers of all warps, and the number that was allocated to the block.
     pub(crate) fn register_deadlock(
         &self,
         warps: std::ops::Range<usize>,

@@ -128,8 +128,8 @@ impl Block<'_> {
 
     /// Returns the fault of a warp that stopped with a trap.
     ///
-    /// If two warps exchange data without a barrier, the first one may read memory that no thread
-    /// has written yet. The other warps continue, which shows if this is a race.
+    /// If two warps exchange data without a barrier, one of them may read memory that no thread has
+    /// written yet. The other warps continue, which shows if this is a race.
     pub(super) fn faulted(&mut self, warp: usize, trap: Trap) -> Box<Fault> {
         let Trap { lane, mut kind, refused } = trap;
         let stmt = self.machine.stmt;

@@ -1,4 +1,4 @@
-//! Random expressions whose leaves may be known in any way.
+//! Random expressions whose leaves may be values of any kind.
 
 use super::super::model::Random;
 use gemm_dsl::ir::{Arith, BinaryOp, Cmp, Elem, Expr, Integer, Intrinsic, Logic, UnaryOp};

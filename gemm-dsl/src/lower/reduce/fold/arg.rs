@@ -52,8 +52,8 @@ impl Arg {
     /// all elements equal the identity.
     pub(super) fn begin(&self, b: &mut KernelBuilder, at: &Cell, is_there: Expr, first: Expr) {
         b.comment(
-            "Start with the index of this thread's first element: if all elements equal the \
-             identity, it is valid.",
+            "Start with the index of this thread's first element, which is the result if all \
+             elements equal the identity.",
         );
         b.if_(is_there, |b| at.set(b, first.cast(at.elem())));
     }

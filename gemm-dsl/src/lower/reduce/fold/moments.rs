@@ -20,8 +20,9 @@ fn fma(a: impl Into<Expr>, b: impl Into<Expr>, c: impl Into<Expr>) -> Expr {
 /// Powers of two and limits of an accumulator type.
 struct Range {
     acc: Elem,
-    /// Binary exponent by which deviations of an overflowing sum are scaled down. Neither the
-    /// square of the largest deviation overflows nor that of a relevant one underflows.
+    /// Binary exponent by which deviations of an overflowing sum are scaled down. The square of the
+    /// largest deviation then does not overflow, and squares of relevant deviations do not
+    /// underflow.
     down: i32,
 }
 
@@ -109,7 +110,7 @@ pub(super) fn absorb(b: &mut KernelBuilder, kept: &[Cell], held: &LoadedElements
     let range = Range::new(acc);
     b.if_(range.holds(own_squares.into()).negated(), |b| {
         b.comment(
-            "Overflow: the same from scaled numbers. Their squares are kept as a negative sum.",
+            "Overflow: recompute from scaled numbers. The sum of squares is stored as negative.",
         );
         b.if_(range.holds(abs(total)).negated(), |b| {
             b.assign(total, zero(acc));
@@ -157,7 +158,7 @@ pub(super) fn combine(
     let signed = |squares: &Expr| squares.clone().ge(zero(acc));
     let in_range = range.holds(squares.into()).and(signed(&left[2])).and(signed(&right[2]));
     b.if_(in_range.negated(), |b| {
-        b.comment("Overflow, now or before: the same from scaled numbers.");
+        b.comment("Overflow, here or earlier: recompute from scaled numbers.");
         let half = b.let_("half", range.half(right[1].clone(), left[1].clone()));
         let mean_half = fma(half, share, left[1].clone() * range.literal(0.5));
         b.assign(mean, range.clamped(mean_half * range.literal(2.0)));

@@ -87,11 +87,11 @@ impl FoldPlace {
         let ty: Expr = b.let_("ty", Special::ThreadY).into();
         let reason = match plan.group() {
             1 => "",
-            _ => ", as every thread must reach the barriers,",
+            _ => ": every thread must reach the barriers",
         };
         b.comment(format!(
-            "Adjacent threads read adjacent columns. Threads past the last column repeat \
-             it{reason} and store nothing."
+            "Adjacent threads read adjacent columns. Threads past the last column repeat it \
+             and store nothing{reason}."
         ));
         let tile: Expr = Expr::from(Special::BlockX).wide();
         let (tile, matrix) = match matrices {

@@ -76,7 +76,7 @@ impl Team<'_> {
             let parts = self.fold.parts();
             let meaning = format!(
                 "Reduces {} in place over the block; thread 0 gets the result. All threads must \
-                 call it, and a barrier must separate two calls, as both use {}.",
+                 call it, and a barrier must separate two calls: both use {}.",
                 listed(&parts.iter().map(|part| part.name).collect::<Vec<_>>()),
                 listed(&parts.iter().map(|part| part.plural).collect::<Vec<_>>()),
             );

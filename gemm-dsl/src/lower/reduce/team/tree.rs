@@ -34,13 +34,13 @@ impl Team<'_> {
 
         let add =
             |b: &mut KernelBuilder, left: Expr, s: Var| self.add(b, &x, left.clone(), left + s);
-        let [_, fold_in] = self.fold.verbs();
+        let [folds_in, fold_in] = self.fold.verbs();
         match self.plan.tree() {
             _ if all_done => {}
             Tree::Sequential => {
                 b.comment(format!(
-                    "Tree: in each step, threads below s {fold_in} the values s above their own. \
-                     The active threads are adjacent."
+                    "Tree: in each step, a thread i < s {folds_in} the value of thread i + s. The \
+                     active threads are adjacent."
                 ));
                 let stop = if to_the_end { 0 } else { left / 2 };
                 let half = block / 2;
@@ -92,7 +92,7 @@ impl Team<'_> {
         b.comment("The remaining threads are one warp. Warp barriers order each step: one between");
         b.comment("the reads and the writes, one after the writes.");
         if !interleaved {
-            b.comment("No result uses what lanes from s on compute in a step.");
+            b.comment("The values that lanes s and above compute in a step are never used.");
         }
         b.if_(tid.clone().lt(WARP), |b| {
             if interleaved {
@@ -180,10 +180,9 @@ impl Team<'_> {
             store(b, &x, &at(ty.clone(), w), kept);
         });
         b.barrier();
-        let [_, fold_in] = self.fold.verbs();
+        let [folds_in, _] = self.fold.verbs();
         b.comment(format!(
-            "Tree: per column, in each step, threads below s {fold_in} the values s above their \
-             own."
+            "Tree, per column: in each step, a thread i < s {folds_in} the value of thread i + s."
         ));
         b.loop_("s", For::above(columns.rows / 2, 0).change(halve()), |b, s| {
             b.if_(ty.clone().lt(s), |b| {

@@ -100,7 +100,7 @@ pub(crate) fn seen_by_slices(b: &mut KernelBuilder, acc: &Accumulators) -> Optio
     let unrepresentable = acc.mma()?.unrepresentable.as_ref()?;
     let word = unrepresentable.of_block.as_ref()?;
     b.comment(
-        "A value that the splits cannot represent, met by any slice, decides for the first one.",
+        "The first slice recomputes if any slice met a value that the splits cannot represent.",
     );
     let counted = counted(unrepresentable.format, unrepresentable.bits.into());
     b.if_(counted.any_bit(), |b| {
@@ -126,14 +126,12 @@ pub(crate) fn recompute(
     let format = warp.counts.plan.format();
     let (rest, acc_elem) = (rest(b, format), tiled.plan.types().acc);
     b.comment(format!(
-        "Values that SPLITS x {} cannot represent, such as infinities and tiny magnitudes, \
-         and sums",
+        "Recompute accumulators in f32 if they are not finite, or if they depend on a value that \
+         SPLITS x {} cannot represent, such as an infinity or a tiny magnitude.",
         format.name(),
     ));
-    b.comment(
-        "that are not finite: their accumulators are recomputed in f32. Bits of magnitudes are",
-    );
-    b.comment("ordered like the magnitudes, so the greatest tells if all are finite.");
+    b.comment("Bits of magnitudes are ordered like the magnitudes, so the greatest tells if all");
+    b.comment("accumulators are finite.");
     let not_finite = acc.not_finite(b, [&tiled.rows, &tiled.cols]);
     let of_warp = |bits: Expr| Expr::Call(Intrinsic::OrOfLanes, vec![bits]);
     let seen = match (seen, &mma.unrepresentable) {
@@ -149,7 +147,8 @@ pub(crate) fn recompute(
         }
     };
     let rolled = |end: Expr| For::below(0, end).unroll(Unroll::By(1));
-    // Measured on an H200: others make ptxas schedule the main loop slower by 1 to 14 %.
+    // Measured on an H200: with other unroll factors, ptxas schedules the main loop 1 to 14 %
+    // slower.
     let unroll = Unroll::By(if warp.counts.plan.converted() { 4 } else { 2 });
     b.if_(seen, |b| {
         b.loop_("m", rolled(tiled.tm.into()), |b, m| {
@@ -169,7 +168,7 @@ pub(crate) fn recompute(
                     b.store(left.clone(), left.load() | (rest_a | rest_b));
                 });
             });
-            b.comment("Constant indices keep acc in registers, hence the scan.");
+            b.comment("The scan uses constant indices, which keep acc in registers.");
             over(b, "i", tiled.tm.into(), tiled.t.tm(), |b, i| {
                 over(b, "n", tiled.tn.into(), tiled.t.tn(), |b, n| {
                     let [sum, left] = [sums, rests].map(|of| Access::new(of, [n.clone()]).load());

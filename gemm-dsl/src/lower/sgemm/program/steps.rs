@@ -69,7 +69,7 @@ pub(super) fn fallback(
     head(&mut b, &own);
     let problem = GemmProblem::declare(&mut b, &own, TakenMatrices::All);
     if !plan.guarded() {
-        // Whether M and N are accepted must not depend on K.
+        // The accepted M and N must not depend on K.
         let (rows, cols) = plan.cluster_tile();
         for (scalar, of) in [(problem.m, rows), (problem.n, cols)] {
             b.require(Requirement::Multiple { scalar, of: of.into() });

@@ -95,15 +95,16 @@ pub(crate) fn copies_comment(b: &mut KernelBuilder, operands: [&OperandPlan; 2])
             continue;
         }
         // See `wrapped`.
-        let modulus = match plan.edge() {
+        let rounded = match plan.edge() {
             Edge::LastStart => {
-                format!("{extent} rounded up to whole vectors of {}", plan.elem().vector_lanes())
+                let lanes = plan.elem().vector_lanes();
+                format!(", with {extent} rounded up to whole vectors of {lanes}")
             }
-            Edge::Exact | Edge::Last | Edge::LastVector => extent.to_owned(),
+            Edge::Exact | Edge::Last | Edge::LastVector => String::new(),
         };
         b.comment(format!(
-            "A {line} of {letter} past the edge wraps around to its offset in the tile, modulo \
-             {modulus}. With a clamp, many lanes would copy from one address."
+            "Past the edge, {line} j of a tile copies {line} j % {extent} of {letter}{rounded}. \
+             With a clamp, many lanes would copy from one address."
         ));
     }
     b.comment("Outputs computed from these are not stored.");

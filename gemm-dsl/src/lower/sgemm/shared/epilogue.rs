@@ -94,7 +94,7 @@ fn tile(
         }
         Guards::Hoisted => {
             b.comment(format!(
-                "Epilogue: {does} the outputs that are in range. A tile that lies in C needs no \
+                "Epilogue: {does} the outputs that are in range. A tile wholly inside C needs no \
                  bounds checks."
             ));
             let (p, origin) = (&block.problem, &block.origin);

@@ -61,7 +61,7 @@ impl Slices {
         let (acc_elem, layout) = (block.plan.types().acc, BufferLayout::row_major(3));
         let sums = b.shared("handed_over", acc_elem, dims, layout, meaning);
         let handed_over = SlicePartials { sums, slices: self };
-        b.comment("All slices but the first pass on their accumulators.");
+        b.comment("Slices other than the first store their accumulators to shared memory.");
         let behind = Expr::from(self.slice).gt(0);
         let condition = has_sums.into_iter().fold(behind, Expr::and);
         b.if_(condition, |b| {
@@ -87,7 +87,9 @@ impl SlicePartials {
         block: &AccumulatorTile<'_>,
         acc: &Accumulators,
     ) {
-        b.comment("The first slice adds them, in the order of the slices.");
+        b.comment(
+            "The first slice adds the accumulators of the others, in the order of the slices.",
+        );
         b.unrolled("other", self.slices.slices - 1, |b, other| {
             each(b, block.elements(), |b, m, n| {
                 let sum = acc.value(m, n) + self.at(block, other.into(), m, n).load();

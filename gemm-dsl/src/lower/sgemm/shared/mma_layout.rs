@@ -66,9 +66,9 @@ impl MmaCounts {
                  tile."
             }
             true => {
-                "A warp computes a WM x WN tile of the block tile with mma instructions. Of the \
-                 tile of an instruction, a lane holds one row, and after the exchange below four \
-                 of every eight columns."
+                "A warp computes a WM x WN tile of the block tile with mma instructions. After \
+                 the exchange below, a lane holds one row of an instruction's tile, and four of \
+                 every eight columns."
             }
         });
         let warp = b.let_("warp", epilogue_thread / WARP as i32);
@@ -154,7 +154,7 @@ impl MmaCounts {
 fn fragment_text(plan: MmaPlan, t: &TiledPlan, loads: [bool; 2]) -> String {
     let order = match plan.terms() {
         // The instruction's own order.
-        8 => "A lane loads k = t and t + 4 of A and B, with t = lane % 4, as by the PTX ISA",
+        8 => "A lane loads k = t and t + 4 of A and B, with t = lane % 4, as in the PTX ISA",
         _ => {
             "By the PTX ISA, a lane has k = 2t, 2t + 1, 2t + 8, 2t + 9, with t = lane % 4. Loading \
              t, t + 4, t + 8, t + 12 of both A and B only reorders the sum"

@@ -300,8 +300,8 @@ impl GemmProblem {
             // In the last block, the GEMM index may exceed the batch.
             b.require(Requirement::Range { scalar, min: 0, max: passed(plan.products()) });
         }
-        // Whether M and N are accepted must not depend on the variant that K selects. If alpha is
-        // zero, K may be arbitrary, because the guarded variant is launched with K = 0.
+        // The accepted M and N must not depend on the variant that K selects. If alpha is zero, K
+        // may be arbitrary, because the guarded variant is launched with K = 0.
         if !plan.guarded() || plan.variant() == Variant::Guarded {
             let products = self.batch.map(|batch| (batch, plan.products()));
             for (scalar, of) in

@@ -192,10 +192,9 @@ impl SplitKPartitions {
             KernelKind::Naive(_) | KernelKind::Direct(_) => "rounds",
         };
         b.comment(format!(
-            "Split-K: block y computes the y-th partition of K. Partitions are whole {whole}, \
-             sized so that"
+            "Split-K: block y computes partition y of K. There are at most {name} partitions,"
         ));
-        b.comment(format!("there are at most {name} of them, and none is empty."));
+        b.comment(format!("each of one or more whole {whole}."));
         let all = depths_of_k(b, whole, problem, depth);
         let of_range = (all + (most.clone() - 1)) / most;
         let of_range = b.let_(&format!("{whole}_of_range"), of_range);

@@ -50,13 +50,14 @@ impl TileSharers {
         let of = if plan.batch().is_some() { "C over the batch" } else { "C" };
         b.title(match (plan.cluster(), plan.sharing()) {
             (1, Sharing::Stream) => format!(
-                "TILES is the number of tiles of {of}. BLOCKS (at most {resident}) share them."
+                "TILES is the number of tiles of {of}. BLOCKS blocks share them, at most \
+                 {resident}."
             ),
             (1, _) => {
                 format!("TILES is the number of tiles of {of}. BLOCKS is min(TILES, {resident}).")
             }
             (blocks, _) => format!(
-                "TILES is the number of tiles of {of}, each for one cluster. CLUSTERS is \
+                "TILES is the number of tiles of {of}, each computed by one cluster. CLUSTERS is \
                  min(TILES, max({resident} / {blocks}, 1))."
             ),
         });

@@ -159,7 +159,8 @@ impl SplitKWorkspace {
     ) {
         let all = acc.in_one(b, block);
         b.comment(
-            "A block with all of K stores its tile; otherwise the last block to finish it does.",
+            "A block that computed all of K stores its tile. Otherwise the last of the tile's \
+             blocks to finish stores it.",
         );
         let has_all = match parts {
             TileParts::Ranges(ranges) => Expr::from(ranges.count).equals(1),
@@ -205,7 +206,8 @@ impl SplitKWorkspace {
     fn segments(&self, b: &mut KernelBuilder, segment: Segment) -> TileShares {
         let [first, count] = segment.blocks(b);
         let parts = stream_k::PARTS_OF_BLOCK as i32;
-        let parts = b.constant("PARTS_OF_BLOCK", parts, "partial tiles that a block may leave");
+        let parts =
+            b.constant("PARTS_OF_BLOCK", parts, "maximum number of partial tiles of a block");
         let continues = b.constant("CONTINUES", 0, "part of a tile that another block begins");
         let begins = b.constant("BEGINS", 1, "part of a tile that this block begins");
         let which = Expr::from(segment.from).equals(0).select(begins, continues);

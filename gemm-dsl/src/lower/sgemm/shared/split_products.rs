@@ -21,15 +21,16 @@ pub(crate) fn products_comment(b: &mut KernelBuilder, arith: Arith) {
     let (count, largest) = (dropped.clone().count(), dropped.min());
     let all = number(splits * splits);
     let products = match largest {
-        None => format!("All {all} products, smallest first."),
+        None => format!("All {all} products are added, smallest first."),
         Some(order) => {
             let summed = number(arith.products().len() as u32);
             let dropped = match count {
                 1 => "the one dropped is".to_owned(),
-                count => format!("the {} dropped are", number(count as u32)),
+                count => format!("each of the {} dropped is", number(count as u32)),
             };
             format!(
-                "{} of the {all} products, smallest first; {dropped} at most about 2^-{} of A0 B0.",
+                "{} of the {all} products are added, smallest first; {dropped} at most about \
+                 2^-{} of A0 B0.",
                 capitalised(summed),
                 order * bits,
             )
@@ -43,8 +44,8 @@ pub(crate) fn products_comment(b: &mut KernelBuilder, arith: Arith) {
 /// Emits a comment on the promotion of accumulators that sum `part` of K.
 pub(crate) fn promotion_comment(b: &mut KernelBuilder, part: &str) {
     b.comment(format!(
-        "Promotion: tensor cores truncate their sums, so {part} is summed apart and then added in \
-         IEEE f32."
+        "Promotion: tensor cores truncate their sums, so {part} is summed separately and then \
+         added in IEEE f32."
     ));
 }
 

@@ -1,8 +1,8 @@
 //! Splits of A and B for tensor cores, as parameters of kernels and arrays of programs.
 //!
 //! The splits of one matrix are contiguous. In a batch, they follow the splits of the previous
-//! matrix. Tensor maps require that their rows are padded to a multiple of 16 bytes; they are also
-//! padded to a multiple of 8 elements. The padding is zero.
+//! matrix. Tensor maps require rows that are padded to a multiple of 16 bytes. Rows are also padded
+//! to a multiple of 8 elements. The padding is zero.
 
 use super::problem::GemmProblem;
 use super::workspace::SPLITS;
@@ -56,14 +56,14 @@ impl FactorExtents {
     }
 }
 
-/// Unit to which K is padded, as far as tiles are concerned. The tiles of any K cover its padding
-/// if they consist of whole units.
+/// Unit to which K is rounded up before tiles are counted. It is 1 if tiles consist of whole units
+/// of padding: they then cover the padding of any K.
 fn covered(of: &SplitsPlan) -> u32 {
     if (TERMS as u32).is_multiple_of(of.terms()) { 1 } else { of.terms() }
 }
 
-/// Numbers of tiles, of the kernel that computes the splits, along the lines and along K of a
-/// matrix in a program.
+/// Numbers of tiles of a matrix along its lines and along K, in the kernel that computes the
+/// splits, for a program.
 pub(crate) fn tile_counts(
     of: &SplitsPlan,
     factor: Factor,
@@ -180,12 +180,12 @@ impl Splits {
             let per_split = if splits > 1 { " x SPLITS" } else { "" };
             b.title(match plan.cluster() {
                 1 => format!(
-                    "The tensor maps fix the boxes of a copy: BK x BM{per_split} of A, BK x \
+                    "The tensor maps set the box of a copy: BK x BM{per_split} of A, BK x \
                      BN{per_split} of B."
                 ),
                 _ => format!(
-                    "The tensor maps fix the boxes of a copy: BK x BM{per_split} of A, BK x PART \
-                     of B."
+                    "The tensor maps set the box of a copy: BK x BM{per_split} of A, BK x PART of \
+                     B."
                 ),
             });
         }
@@ -226,7 +226,13 @@ impl Splits {
             }
         }
         let pitch = (copies == Copies::Threads).then(|| {
-            b.title("pitch is the number of elements per row of the splits, with the padding.");
+            let arrays = match splits {
+                1 => format!("{} copies", of.format().name()),
+                _ => "splits".to_owned(),
+            };
+            b.title(format!(
+                "pitch is the number of elements per row of the {arrays}, including padding."
+            ));
             b.extent("pitch", Ty::I32, Extent::PITCH)
         });
         let row = match pitch {

@@ -14,7 +14,7 @@ use super::schedule::{self, KRange};
 use super::sharing::TileSharers;
 use crate::ir::{Const, Elem, Expr, For, KernelBuilder, Unroll, Var};
 
-/// Part of K that a block computes of a tile that several blocks may share.
+/// Part of K that a block computes for a tile, which several blocks may share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment {
     /// Index of the tile among the remaining tiles.

@@ -125,10 +125,10 @@ impl TileFlags {
     /// Declares the parameters, after those of the problem.
     pub fn parameters(b: &mut KernelBuilder) -> Self {
         b.title(format!(
-            "lost_a has a word per {LINES} x {TERMS} tile of A, and lost_b per {TERMS} x {LINES} \
-             tile of B. A word",
+            "lost_a has one word per {LINES} x {TERMS} tile of A, and lost_b one per {TERMS} x \
+             {LINES} tile of B.",
         ));
-        b.title("is nonzero if the splits cannot represent every value of its tile.");
+        b.title("A word is nonzero if the splits cannot represent every value of its tile.");
         Self(Factor::BOTH.map(|factor| {
             let nth = factor.index();
             b.global(["lost_a", "lost_b"][nth], Elem::U32, TILE_FLAGS[nth])
@@ -200,8 +200,8 @@ impl Fallback {
         Self { unrepresentable, tickets }
     }
 
-    /// Emits `body` under the condition that the flag is set, or that K = 0, in which case nothing
-    /// is split. The last block then clears the flag.
+    /// Emits `body` under the condition that the flag is set or K = 0. For K = 0 nothing is split.
+    /// The last block then clears the flag.
     pub fn run(
         self,
         b: &mut KernelBuilder,

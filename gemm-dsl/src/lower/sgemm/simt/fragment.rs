@@ -236,7 +236,10 @@ impl FragmentAxis {
         if self.number == 1 {
             return body(b, 0.into());
         }
-        b.comment("Every second line backwards: consecutive multiply-adds then share a register.");
+        let lines = if self.name == "m" { "columns" } else { "rows" };
+        b.comment(format!(
+            "Odd {lines} run backwards: consecutive multiply-adds then share a register."
+        ));
         let name = if self.name == "m" { "i" } else { "j" };
         b.unrolled(name, self.count, |b, i| {
             let even = (outer.clone() % 2).equals(0);

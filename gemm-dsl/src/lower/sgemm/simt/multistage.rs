@@ -52,8 +52,8 @@ pub(crate) fn asynchronous(
     let ring = MultistagePipeline { tiled, stages: ring, next, pending, a: a_copies, b: b_copies };
     if warp.is_some() && tiled.plan.spec().stream_k {
         b.comment(
-            "With K = 0 no tile is waited for, so none is copied: it could collide with the next \
-             tile's copies.",
+            "For K = 0 no copy is awaited, so none is started: it could collide with the copies \
+             for the next tile of C.",
         );
         b.if_(tiled.depth().gt(0), |b| ring.fill(b, stage_count, &first));
     } else {
@@ -239,9 +239,12 @@ impl MultistagePipeline<'_> {
         b.loop_("k0", tiles, |b, k0| {
             b.comment(
                 "After the barrier all threads see the tile in use, and none reads the previous \
-                 one. Its",
+                 one.",
             );
-            b.comment("stage receives the tile at k0, STAGES - 1 tiles after the one in use.");
+            b.comment(
+                "The stage of the previous tile receives the tile at k0, STAGES - 1 tiles after \
+                 the one in use.",
+            );
             b.push(Stmt::CopyWait { pending: self.pending.clone() });
             b.barrier();
             let more = b.let_("has_tile", Expr::from(k0).lt(depth.clone()));
@@ -307,7 +310,7 @@ fn next_stage(b: &mut KernelBuilder) -> FunctionId {
     let params = [("stage", Ty::I32), ("stages", Ty::I32)];
     b.function(
         "next_stage",
-        &["Pipeline stage after `stage`, of `stages` in all."],
+        &["Pipeline stage after `stage`; stage 0 follows the last of `stages`."],
         &params,
         |_, p| {
             let next = p[0] + 1;

@@ -61,7 +61,7 @@ impl FactorTiles {
         extents: FactorExtents,
     ) -> BlockFactorTile {
         let Self { lines, terms, .. } = self;
-        b.comment("Block indices cover the tiles of A, K fastest, then those of B.");
+        b.comment("Block indices cover the tiles of A, then the tiles of B. K varies fastest.");
         let tiles_k = b.let_("tiles_k", (extents.terms.clone() - 1) / terms + 1);
         // If the splits of an operand already exist, an empty matrix is passed for it.
         let [rows, _] = &extents.lines;
@@ -86,7 +86,7 @@ pub(crate) struct BlockFactorTile {
 }
 
 impl BlockFactorTile {
-    /// Emits `body` for the block's tile, once for the case that it belongs to A and once for B.
+    /// Emits `body` twice: for a block with a tile of A, and for a block with a tile of B.
     pub fn each(&self, b: &mut KernelBuilder, body: impl Fn(&mut KernelBuilder, &FactorTile)) {
         let of = |b: &mut KernelBuilder, factor: Factor, tile: Expr| {
             let side = self.side(b, factor, tile);

@@ -171,7 +171,7 @@ impl ScaleNumbers {
 }
 
 /// Returns the scale factor of a line with the given maximum, and the condition that the line is
-/// not representable, which holds if the factor or its inverse would not be normal.
+/// not representable. The condition is true if the factor or its inverse would not be normal.
 pub(crate) fn factor(b: &mut KernelBuilder, row_max: Var) -> (Expr, Expr) {
     let numbers = ScaleNumbers::declare(b);
     let e = b.let_("exponent", numbers.exponent(row_max.into()));

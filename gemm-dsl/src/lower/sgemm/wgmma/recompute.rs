@@ -23,8 +23,8 @@ pub(super) fn recompute(
 ) {
     b.comment(
         "Recompute overflowed sums in f32: partial sums can overflow although the result does not. \
-         Bits of magnitudes are ordered like the magnitudes, so the greatest tells if all are \
-         finite.",
+         Bits of magnitudes are ordered like the magnitudes, so the greatest tells if all \
+         accumulators are finite.",
     );
     let not_finite = acc.not_finite(b, block.elements());
     b.if_(not_finite.any_bit(), |b| {
@@ -34,7 +34,7 @@ pub(super) fn recompute(
         let (rows, cols) = (block.rows.name, block.cols.name);
         b.loop_("i", rolled(rows * cols), |b, i| {
             let sum = b.mut_("sum", 0.0);
-            b.comment("Constant indices keep acc in registers, hence the scan.");
+            b.comment("The scan uses constant indices, which keep acc in registers.");
             each(b, block.elements(), |b, m, n| {
                 let own = (m.clone() * cols + n.clone()).equals(i);
                 b.if_(own, |b| b.assign(sum, acc.value(m, n)));

@@ -26,7 +26,7 @@ const SHARED_KEYS: [&str; 10] = [
     "convert",
 ];
 
-/// Checks a block's shared memory against its limit. The fault concerns the key whose change helps.
+/// Checks a block's shared memory against its limit. The fault names the key to change.
 pub(super) fn shared_memory(spec: &SgemmSpec, tile: Tile, faults: &Faults) -> Option<SpecError> {
     if !faults.sound(&SHARED_KEYS) {
         return None;

@@ -92,8 +92,8 @@ pub(crate) fn registers(guilty: &'static str, r: &Registers) -> SpecError {
         let (threads, blocks, all) = (r.threads, r.blocks_per_sm, LARGEST.registers);
         let number = if blocks == 1 { "block" } else { "blocks" };
         format!(
-            "{all} registers shared by {threads} threads · {blocks} {number} leave a thread \
-             {available}"
+            "{all} registers shared by {threads} threads · {blocks} {number} leave {available} per \
+             thread"
         )
     };
     let remedy = match guilty {
@@ -180,8 +180,8 @@ pub(crate) fn too_wide(key: &'static str, number: u32, each: u32, axis: &str) ->
     SpecError::at_value(
         &[key, "block", "tile"],
         format!(
-            "`{key}: {number}` of {each} {axis} is {} {axis}, more than 2^{} = {MAX_EXTENT}; use \
-             {} or less",
+            "`{key}: {number}` · {each} {axis} = {} {axis}, more than 2^{} = {MAX_EXTENT}; use {} \
+             or less",
             u64::from(number) * u64::from(each),
             MAX_EXTENT.ilog2(),
             MAX_EXTENT / u64::from(each.max(1)),

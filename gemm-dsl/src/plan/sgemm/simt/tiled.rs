@@ -70,8 +70,8 @@ facts! {
         mma: Option<MmaPlan>,
         /// Splits of A and B that an earlier launch computes, and whose tiles are staged.
         splits: Option<SplitsPlan>,
-        /// Assignment of the elements of the warp tile (without one, of the block tile) to threads
-        /// on CUDA cores. Under [`Fragment::Split`], `tm` and `tn` are multiples of 4.
+        /// Assignment of elements to threads on CUDA cores. It covers the warp tile or, if there is
+        /// none, the block tile. Under [`Fragment::Split`], `tm` and `tn` are multiples of 4.
         fragment: Fragment,
         /// Order of the multiply-adds of a fragment.
         order: Order,
@@ -90,7 +90,7 @@ facts! {
     }
 }
 
-/// Geometry of a spec that the last checks read. It becomes the plan if they pass.
+/// Draft geometry, which the last checks read. It becomes the plan if they pass.
 pub(crate) struct TiledDraft(TiledPlan);
 
 impl TiledDraft {

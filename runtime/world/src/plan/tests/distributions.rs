@@ -210,11 +210,11 @@ fn layouts_that_are_not_for_these_ranks() {
     };
     assert_eq!(of("4x4 rows", 0), "a matrix cannot be distributed over 0 ranks");
     assert!(of("4x4 rows/0", 2).contains("multiples of 0"));
+    assert_eq!(of("4x4 cols[1,3]", 3), "columns are cut into 2 lengths, but 3 ranks share them");
     assert_eq!(
-        of("4x4 cols[1,3]", 3),
-        "columns are cut into 2 lengths, but there are 3 ranks along them"
+        of("4x4 cols[1,2]", 2),
+        "the lengths of the columns add up to 3, but the matrix has 4 columns"
     );
-    assert_eq!(of("4x4 cols[1,2]", 2), "the lengths of the columns add up to 3, but there are 4");
     assert_eq!(of("4x4 grid 2x2", 5), "a grid of 2x2 needs 4 ranks, but there are 5");
     assert_eq!(
         of("4x4 grid 2x2 patch 2x0", 4),
@@ -223,5 +223,8 @@ fn layouts_that_are_not_for_these_ranks() {
     // A sum that overflows equals no extent.
     let most = usize::MAX;
     let sum = of(&format!("{most}x1 rows[{most},1]"), 2);
-    assert_eq!(sum, format!("the lengths of the rows add up to {most}, but there are {most}"));
+    assert_eq!(
+        sum,
+        format!("the lengths of the rows add up to {most}, but the matrix has {most} rows")
+    );
 }

@@ -120,7 +120,8 @@ fn one_of_an_earlier_job_is_sent_away_and_the_job_goes_on() {
         let Err(WorldError::Rendezvous { reason, .. }) = stale else {
             panic!("{stale:?}");
         };
-        let both = format!("the ranks of the job \"a job\" meet there, this one is of \"{token}\"");
+        let both =
+            format!("the ranks of job \"a job\" meet there, but this rank is of job \"{token}\"");
         assert!(reason.contains(&both), "{reason}");
     }
 }

@@ -23,8 +23,8 @@ pub(crate) fn padding_of_vectors(key: &'static str, pad: u32, of: u32) -> SpecEr
     SpecError::at_value(
         &[key, "convert", "arith"],
         format!(
-            "`{key}: {pad}`: `ldmatrix` reads rows that are aligned to 16 bytes, which are {of} \
-             elements: {pad} mod {of} = {}; use {next}",
+            "`{key}: {pad}`: `ldmatrix` needs rows aligned to 16 bytes = {of} elements: {pad} mod \
+             {of} = {}; use {next}",
             pad % of.max(1),
         ),
     )
@@ -44,8 +44,8 @@ pub(crate) fn scaled_by_lanes(arith: Arith) -> SpecError {
 pub(crate) fn ldmatrix_of_nothing() -> SpecError {
     SpecError::at_key(
         &["ldmatrix", "layout", "transpose", "pad_a", "pad_b"],
-        "`ldmatrix` has no effect: it reads rows of K-major tiles that are aligned to 16 bytes, \
-         and with this `layout`, `transpose` and padding no tile has such rows; leave it out"
+        "`ldmatrix` has no effect: it reads 16-byte-aligned rows of K-major tiles, and with this \
+         `layout`, `transpose` and padding no tile has such rows; leave it out"
             .into(),
     )
 }
@@ -119,14 +119,14 @@ pub(crate) fn promote_of_instructions(promote: u32, arith: Arith, terms: u32) ->
     if promote == 0 {
         let message = format!(
             "`promote: 0`: a partial sum covers at least one instruction; use a multiple of \
-             {terms}, the K of an instruction of `arith: {arith}`"
+             {terms}, the K of one instruction under `arith: {arith}`"
         );
         return SpecError::at_value(&["promote", "arith"], message);
     }
     SpecError::at_value(
         &["promote", "arith"],
         format!(
-            "`promote: {promote}` is not a multiple of {terms}, the K of an instruction of \
+            "`promote: {promote}` is not a multiple of {terms}, the K of one instruction under \
              `arith: {arith}`: {promote} mod {terms} = {}; use a multiple of {terms}",
             promote % terms.max(1),
         ),

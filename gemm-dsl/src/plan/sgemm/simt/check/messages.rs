@@ -17,8 +17,8 @@ pub(crate) fn fragment_of_one(fragment: Fragment) -> SpecError {
 pub(crate) fn transpose_of_nothing() -> SpecError {
     SpecError::at_key(
         &["transpose", "layout"],
-        "`transpose` has no effect: under `layout: tn` A is contiguous along M and B along N, as \
-         their shared tiles are; leave it out"
+        "`transpose` has no effect: under `layout: tn` A is already contiguous along M, and B \
+         along N; leave it out"
             .into(),
     )
 }
@@ -113,7 +113,7 @@ pub(crate) fn warp_lanes(warp: Rect, thread: Rect, better: Option<(u64, u64)>) -
     let (m, n) = (warp.m / thread.m, warp.n / thread.n);
     let lanes = u64::from(m) * u64::from(n);
     let remedy = match better {
-        Some((m, n)) => format!("make the warp tile 32 thread tiles, such as `warp: {m}x{n}`"),
+        Some((m, n)) => format!("use a warp tile of 32 thread tiles, such as `warp: {m}x{n}`"),
         None => "no arrangement of 32 such thread tiles divides the block tile; leave `warp` out, \
                  or change `thread`"
             .to_owned(),
@@ -141,12 +141,11 @@ pub(crate) fn split_thread(thread: Rect) -> SpecError {
 
 pub(crate) fn spread_beyond_tile(spec: &SgemmSpec, steps: u32, most: u32) -> SpecError {
     let (spread, part) = (spec.spread, part_of_k(spec));
-    let last = if most < steps { ", the last of which waits for the next tile" } else { "" };
+    let last = if most < steps { ", and the last waits instead of copying" } else { "" };
     SpecError::at_value(
         &["spread", "tile"],
         format!(
-            "`spread: {spread}` does not fit in the {steps} steps along K of a {part}{last}; use \
-             {most} or less"
+            "`spread: {spread}`: a {part} has only {steps} steps along K{last}; use {most} or less"
         ),
     )
 }

@@ -76,8 +76,8 @@ pub(crate) fn row_of_tile(arith: Arith, tile: Tile, rows: &[u32]) -> SpecError {
     SpecError::at_value(
         &["tile", "arith", "mma"],
         format!(
-            "`tile: {tile}` has K = {}, and `mma: wgmma` reads rows of 32, 64 or 128 bytes, with \
-             {} elements of `arith: {arith}`; use one of these numbers as K",
+            "`tile: {tile}` has K = {}, and `mma: wgmma` reads rows of 32, 64 or 128 bytes; with \
+             `arith: {arith}`, use one of {} as K",
             tile.k,
             rows.join(", "),
         ),
@@ -146,7 +146,7 @@ pub(crate) fn registers(plan: &WgmmaPlan, available: u32, blocks: u32) -> SpecEr
         Some(_) => format!("`setmaxnreg` gives a consumer thread {available}"),
         None if available == THREAD_REGISTERS => format!("a thread has at most {available}"),
         None => format!(
-            "{} registers shared by {} threads · {blocks} {} leave a thread {available}",
+            "{} registers shared by {} threads · {blocks} {} leave {available} per thread",
             LARGEST.registers,
             plan.threads(),
             if blocks == 1 { "block" } else { "blocks" },
