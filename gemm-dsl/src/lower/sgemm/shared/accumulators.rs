@@ -6,6 +6,9 @@ use super::loops::each;
 use crate::ir::{Access, BufferId, Const, Elem, Expr, Intrinsic, KernelBuilder, Var};
 use crate::target::{FloatLayout, Format};
 
+/// Accumulators of a 16-byte vector. Accumulators are `f32`.
+const F32_LANES: i32 = 4;
+
 pub(crate) struct Accumulators {
     place: AccumulatorStorage,
     tall: bool,
@@ -144,14 +147,16 @@ impl Accumulators {
         }
     }
 
-    /// Final values of four elements in a row, starting at (m, n).
-    pub fn vector(&self, m: &Expr, n: &Expr) -> Expr {
+    /// Final values of `lanes` elements in a row, starting at (m, n).
+    pub fn vector(&self, m: &Expr, n: &Expr, lanes: i32) -> Expr {
         match &self.place {
-            AccumulatorStorage::Many(buffer) if self.partials == 1 => {
+            AccumulatorStorage::Many(buffer) if self.partials == 1 && lanes == F32_LANES => {
                 self.access(*buffer, 0.into(), m.clone(), n.clone()).vector().load()
             }
-            AccumulatorStorage::Mma(mma) if mma.exchanges => mma.place(m, n).vector().load(),
-            _ => Expr::Pack((0..4).map(|j| self.value(m, &(n.clone() + j))).collect()),
+            AccumulatorStorage::Mma(mma) if mma.exchanges && lanes == F32_LANES => {
+                mma.place(m, n).vector().load()
+            }
+            _ => Expr::Pack((0..lanes).map(|j| self.value(m, &(n.clone() + j))).collect()),
         }
     }
 

@@ -58,11 +58,13 @@ impl Elements {
         }
     }
 
-    /// Offset in the tile of the first element of vector `v` of the thread.
-    pub fn vector(&self, v: Expr) -> Expr {
+    /// Offset in the tile of the first element of vector `v` of the thread. A vector has `lanes`
+    /// elements, which are adjacent.
+    pub fn vector(&self, v: Expr, lanes: i32) -> Expr {
         match self.adjacent {
-            Adjacent::Of(4) => self.first + v * (Expr::I32(4) * self.threads),
-            Adjacent::All | Adjacent::One | Adjacent::Of(_) => self.first + v * 4,
+            Adjacent::All => self.first + v * lanes,
+            Adjacent::Of(run) if run == lanes => self.first + v * (Expr::I32(run) * self.threads),
+            Adjacent::One | Adjacent::Of(_) => self.element(v * lanes),
         }
     }
 }

@@ -158,10 +158,11 @@ fn outputs(
             if width > 1 {
                 let vectors = block.cols.name / width as i32;
                 over(b, "v", vectors, block.cols.count / width, |b, v| {
-                    let col = b.let_("col", block.origin.col + block.cols.vector(v.clone()));
+                    let col = b
+                        .let_("col", block.origin.col + block.cols.vector(v.clone(), width as i32));
                     let n = v * width as i32;
                     let each = (0..width as i32).map(|j| acc.value(&m, &(n.clone() + j))).collect();
-                    let whole = Some(acc.vector(&m, &n));
+                    let whole = Some(acc.vector(&m, &n, width as i32));
                     outputs.vector(b, &row, &OutputSums { n, col: col.into(), each, whole });
                 });
             } else {
@@ -232,7 +233,11 @@ fn looped(
                             let of_thread = other.clone() * rows + m.clone();
                             let sum = match width {
                                 1 => acc.value(&of_thread, &n),
-                                _ => acc.vector(&of_thread, &(n.clone() * width as i32)),
+                                _ => acc.vector(
+                                    &of_thread,
+                                    &(n.clone() * width as i32),
+                                    width as i32,
+                                ),
                             };
                             b.store(at(m.clone() * per_row.clone() + n), sum);
                         });
@@ -246,7 +251,7 @@ fn looped(
             let n = Expr::from(i) % per_row.clone();
             let col = match width {
                 1 => block.cols.element(n.clone()),
-                _ => block.cols.vector(n.clone()),
+                _ => block.cols.vector(n.clone(), width as i32),
             };
             let col = Expr::from(b.let_("col", block.origin.col + col));
             let of_row = Expr::from(row).lt(p.m);
@@ -286,7 +291,7 @@ fn columns(
     };
     over(b, name, bound, count, |b, i| {
         let (first, at) = match wide {
-            true => (i.clone() * width as i32, block.cols.vector(i)),
+            true => (i.clone() * width as i32, block.cols.vector(i, width as i32)),
             false => (i.clone(), block.cols.element(i)),
         };
         let col = b.let_("loaded_col", block.origin.col + at);

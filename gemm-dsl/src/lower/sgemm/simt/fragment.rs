@@ -164,7 +164,7 @@ fn fill(
     at: &Expr,
 ) {
     let own = factor.own;
-    let vector = factor.plan.fragment_width() == 4;
+    let lanes = factor.plan.fragment_width() as i32;
     let source = |offset: Expr| factor.shared.at(slot, [offset, at.clone()]);
     let target = |i: Expr| {
         let i = (own.count > 1).then_some(i);
@@ -172,11 +172,12 @@ fn fill(
     };
     if own.count == 1 {
         b.store(target(0.into()), source(own.first.into()).load());
-    } else if vector && own.count == 4 {
-        b.store(target(0.into()).vector(), source(own.vector(0.into())).vector().load());
-    } else if vector {
-        b.unrolled("v", own.name / 4, |b, v| {
-            b.store(target(v * 4).vector(), source(own.vector(v.into())).vector().load());
+    } else if lanes > 1 && own.count == lanes as u32 {
+        b.store(target(0.into()).vector(), source(own.vector(0.into(), lanes)).vector().load());
+    } else if lanes > 1 {
+        b.unrolled("v", own.name / lanes, |b, v| {
+            let from = source(own.vector(v.into(), lanes)).vector();
+            b.store(target(v * lanes).vector(), from.load());
         });
     } else {
         let index = if factor.plan.free() == Axis::M { "m" } else { "n" };
