@@ -10,7 +10,7 @@ pub use words::{
 use super::table::{Table, derived_name, given_name, spec};
 use super::{Arith, Block, Epilogue, Rect, Spec, Tile};
 use crate::ir::{Mma, Wgmma};
-use acts::{BOXES, MATRIX, PRODUCER, TILE, WARPGROUPS, naive};
+use acts::{PRODUCER, TENSOR_CORES, TILE, TMA_COPIES, WARPGROUPS, untiled};
 
 spec! {
     /// GEMM C\[M,N\] = A\[M,K\]·B\[K,N\] in `f32`. C is row-major;
@@ -26,17 +26,17 @@ spec! {
         /// Shape of a block in a kernel without `tile`, in threads, or in warps under `lanes: k`.
         /// Without the key: 16x16 threads or 8x1 warps.
         block(Block): Option<Block> = None, "",
-            on naive("with `tile`, the block follows from `tile` and `thread` or `warp`");
+            on untiled("with `tile`, the block follows from `tile` and `thread` or `warp`");
         /// Axis along which consecutive threads of a kernel without `tile` are arranged. Under `k`,
         /// each lane of a warp sums a part of K. A tree then combines the sums: for s = 16, 8, 4,
         /// 2, 1, lane i adds the sum of lane i + s. Use `k` for matrix-vector shapes.
         lanes(Lanes): Lanes = Lanes::N, "lanes_{}",
-            on naive("it arranges the threads of kernels without `tile`");
+            on untiled("it arranges the threads of kernels without `tile`");
         /// Number of adjacent elements in a row of C that a thread computes one after the other.
         /// Only for kernels without `tile`.
         coarsen(u32): u32 = 1, "coarsen{}",
             least 1 "a thread computes at least one element",
-            on naive("with `tile`, `thread` sets the elements of a thread");
+            on untiled("with `tile`, `thread` sets the elements of a thread");
         /// Unroll factor of the loop over K. In a kernel without `tile` that has `thread`,
         /// `lanes: k`, `float4`, `slices` or `split_k`, the loads of this many steps are issued
         /// before the first multiply. Their values occupy registers.
@@ -102,22 +102,22 @@ spec! {
         /// `mma: wgmma`. Default for other arithmetic: all of K. Smaller values are more accurate
         /// and cost more additions.
         promote(u32): Option<u32> = None, "promote{}",
-            on MATRIX;
+            on TENSOR_CORES;
         /// Reads K-major tiles with `ldmatrix`: one instruction loads fragments for all lanes of a
         /// warp.
-        ldmatrix(bool): bool = false, "ldmatrix", on MATRIX;
+        ldmatrix(bool): bool = false, "ldmatrix", on TENSOR_CORES;
         /// Tensor core instruction. `wgmma` reads converted copies of A and B, which a launch
         /// before the GEMM writes. The copies are K-major, and rounded or split according to
         /// `arith`.
-        mma(Instruction): Instruction = Instruction::Sync, "{}", on MATRIX;
+        mma(Instruction): Instruction = Instruction::Sync, "{}", on TENSOR_CORES;
         /// Place where A and B are converted to the format of `arith`, or split. It does not change
         /// the results. `mma: wgmma` always converts whole matrices.
-        convert(Convert): Convert = Convert::Fragment, "convert_{}", on MATRIX;
+        convert(Convert): Convert = Convert::Fragment, "convert_{}", on TENSOR_CORES;
         /// Unit that copies the converted A and B to shared memory.
         copy(Copies): Copies = Copies::Threads, "{}", on WARPGROUPS;
         /// Warp specialisation: four producer warps of a block only issue copies, and the other
         /// warps only multiply.
-        producer(bool): bool = false, "producer", on BOXES;
+        producer(bool): bool = false, "producer", on TMA_COPIES;
         /// Persistent kernel: for each split-K partition, `blocks_per_sm` × SMs blocks loop over
         /// all output tiles. The first loads of the next tile overlap with the epilogue of the
         /// current tile.

@@ -41,7 +41,7 @@ pub fn sgemm_with_splits(plan: &SgemmPlan, given: [bool; 2]) -> Result<VerifiedP
     // The workspace has the size for the full K, even if alpha = 0 makes the effective K 0. A
     // captured launch then needs no more memory than an earlier launch of the same shape.
     let (sizes, mut shares) =
-        shared_tiles(&mut program, plan, tiles.clone(), &size.k, size.sms.clone());
+        distribute_tiles(&mut program, plan, tiles.clone(), &size.k, size.sms.clone());
     shares.extend(persistent_blocks(&mut program, plan, tiles, &size));
     bind.extend(split_k::slots(&mut program, plan, sizes));
     let extents = size.extents(plan, &terms, shares);
@@ -238,7 +238,7 @@ fn steps(
 /// Computes how C's tiles are distributed among blocks: sizes of the workspace arrays, and extents
 /// of the kernels. They depend on the problem size, and for some specs on the number of SMs. Each
 /// run computes common values only once, as a launch of a small GEMM takes only a few microseconds.
-fn shared_tiles(
+fn distribute_tiles(
     program: &mut Program,
     plan: &SgemmPlan,
     tiles: Expr,

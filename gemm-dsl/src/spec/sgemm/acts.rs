@@ -12,7 +12,7 @@ pub(super) const TILE: ActsOn<SgemmSpec> = ActsOn {
 };
 
 /// GEMMs whose multiplications run on tensor cores.
-pub(super) const MATRIX: ActsOn<SgemmSpec> = ActsOn {
+pub(super) const TENSOR_CORES: ActsOn<SgemmSpec> = ActsOn {
     includes: |spec| spec.arith != Arith::F32,
     rests_on: &["arith"],
     because: "under `arith: f32` no tensor core is used",
@@ -31,10 +31,10 @@ pub(super) const WARPGROUPS: ActsOn<SgemmSpec> = ActsOn {
 const ARITH: Prerequisite<SgemmSpec> = ("arith: bf16x6", |spec| spec.arith != Arith::F32);
 const WGMMA: Prerequisite<SgemmSpec> = ("mma: wgmma", |spec| spec.mma == Instruction::Wgmma);
 const TMA: Prerequisite<SgemmSpec> = ("copy: tma", |spec| spec.copy == Copies::Tma);
-const ASKER: Prerequisite<SgemmSpec> = ("producer", |spec| spec.producer);
+const PRODUCER_KEY: Prerequisite<SgemmSpec> = ("producer", |spec| spec.producer);
 
 /// GEMMs whose tiles are copied asynchronously by TMA.
-pub(super) const BOXES: ActsOn<SgemmSpec> = ActsOn {
+pub(super) const TMA_COPIES: ActsOn<SgemmSpec> = ActsOn {
     includes: |spec| spec.is_wgmma() && spec.copy == Copies::Tma,
     rests_on: &["copy", "mma", "arith"],
     because: "without `copy: tma` all threads copy a tile, and then all multiply it",
@@ -46,11 +46,11 @@ pub(super) const PRODUCER: ActsOn<SgemmSpec> = ActsOn {
     includes: |spec| spec.is_wgmma() && spec.producer,
     rests_on: &["producer", "copy", "mma", "arith"],
     because: "the kernel has no producer warps",
-    suggestion: Suggestion::Add(&[ARITH, WGMMA, TMA, ASKER]),
+    suggestion: Suggestion::Add(&[ARITH, WGMMA, TMA, PRODUCER_KEY]),
 };
 
 /// GEMMs that do not stage operands in shared memory.
-pub(super) const fn naive(because: &'static str) -> ActsOn<SgemmSpec> {
+pub(super) const fn untiled(because: &'static str) -> ActsOn<SgemmSpec> {
     ActsOn {
         includes: |spec| spec.tile.is_none(),
         rests_on: &["tile"],

@@ -1,6 +1,6 @@
 //! Operands and extents of a GEMM as kernel parameters, and the launch requirements for them.
 
-use super::sharing::{MAX_PARTITIONS, SharedTiles, TileSharers, most_columns};
+use super::sharing::{MAX_PARTITIONS, TileDistribution, TileSharers, most_columns};
 use crate::ir::{
     Access, BufferId, Expr, Extent, KernelBuilder, Operand, Requirement, Scalar, Source, Ty, Var,
     Variant,
@@ -60,7 +60,7 @@ pub(crate) struct GemmProblem {
     /// Maximum number of split-K partitions, if it is a launch parameter.
     ranges: Option<Scalar>,
     /// Distribution of the tiles among blocks, under `stream_k` or `persistent`.
-    pub shared: Option<SharedTiles>,
+    pub distribution: Option<TileDistribution>,
     /// True if A, B and C are lists of pointers.
     pub listed: bool,
     /// Index of the GEMM in a batch; `None` until it is known.
@@ -232,12 +232,12 @@ impl GemmProblem {
         };
         let matrices = [matrix(0), matrix(1), matrix(2)];
         let (listed, product) = (listed.is_some(), None);
-        let (ranges, shared) = match takes {
+        let (ranges, distribution) = match takes {
             TakenMatrices::Factors => (None, None),
             TakenMatrices::All | TakenMatrices::Result => {
                 let is_auto = plan.sharing() == Sharing::AutoRanges;
                 let ranges = is_auto.then(|| b.extent("RANGES", Ty::I32, Extent::RANGES));
-                (ranges, SharedTiles::declare(b, plan))
+                (ranges, TileDistribution::declare(b, plan))
             }
         };
         let problem = Self {
@@ -247,7 +247,7 @@ impl GemmProblem {
             k: depth,
             batch,
             ranges,
-            shared,
+            distribution,
             listed,
             product,
             distinct: None,
@@ -288,7 +288,7 @@ impl GemmProblem {
             let max = u64::from(MAX_PARTITIONS);
             b.require(Requirement::Range { scalar, min: 1, max });
         }
-        let shared = self.shared.map(SharedTiles::sharers);
+        let shared = self.distribution.map(TileDistribution::sharers);
         let shared = shared.map(|TileSharers { tiles, sharers }| [tiles, sharers]);
         for scalar in shared.into_iter().flatten() {
             // The index of the last tile of a round of blocks, and that of the next round, must fit

@@ -3,7 +3,7 @@
 //! `factor_tiles` does so.
 
 use super::problem::GemmProblem;
-use super::sharing::SharedTiles;
+use super::sharing::TileDistribution;
 use crate::ir::{Const, Expr, KernelBuilder, Special, Var};
 use crate::plan::{KernelKind, SgemmPlan};
 use crate::spec::Sharing;
@@ -33,9 +33,9 @@ pub(crate) struct BlockProduct {
 /// sets the number of blocks.
 pub(crate) fn grid(plan: &SgemmPlan, problem: &GemmProblem) -> [Expr; 3] {
     let wide = |scalar| Expr::from(scalar).wide();
-    let along = match problem.shared {
-        Some(SharedTiles::Stream(of)) => return [wide(of.sharers), 1u64.into(), 1u64.into()],
-        Some(SharedTiles::Whole(of)) => wide(of.sharers),
+    let along = match problem.distribution {
+        Some(TileDistribution::StreamK(of)) => return [wide(of.sharers), 1u64.into(), 1u64.into()],
+        Some(TileDistribution::Persistent(of)) => wide(of.sharers),
         None => tiles_of(plan, problem),
     };
     let along = match plan.cluster() {
@@ -48,7 +48,7 @@ pub(crate) fn grid(plan: &SgemmPlan, problem: &GemmProblem) -> [Expr; 3] {
 /// Comments on the extents of a tile of C. A block computes one tile, unless blocks share the tiles
 /// or a block computes several GEMMs.
 pub(crate) fn tile_meanings(plan: &SgemmPlan, problem: &GemmProblem) -> [&'static str; 2] {
-    if problem.shared.is_some() || plan.products() > 1 {
+    if problem.distribution.is_some() || plan.products() > 1 {
         ["rows of a tile of C", "columns of a tile of C"]
     } else {
         ["rows of C per block", "columns of C per block"]

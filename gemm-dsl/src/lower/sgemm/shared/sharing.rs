@@ -6,20 +6,20 @@ use crate::spec::Sharing;
 
 /// Distribution of the tiles of C among blocks or clusters, with its parameters.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum SharedTiles {
+pub(crate) enum TileDistribution {
     /// Stream-K: all blocks compute the same number of whole tiles, and share the remaining tiles
     /// by steps along K.
-    Stream(TileSharers),
+    StreamK(TileSharers),
     /// Persistent kernel: each block or cluster loops over whole tiles.
-    Whole(TileSharers),
+    Persistent(TileSharers),
 }
 
-impl SharedTiles {
+impl TileDistribution {
     /// Declares the parameters. Returns `None` if the plan gives each block its own tile.
     pub fn declare(b: &mut KernelBuilder, plan: &SgemmPlan) -> Option<Self> {
         let of = match (plan.sharing(), plan.persistent()) {
-            (Sharing::Stream, _) => Self::Stream,
-            (Sharing::Whole | Sharing::Ranges(_) | Sharing::AutoRanges, true) => Self::Whole,
+            (Sharing::Stream, _) => Self::StreamK,
+            (Sharing::Whole | Sharing::Ranges(_) | Sharing::AutoRanges, true) => Self::Persistent,
             (Sharing::Whole | Sharing::Ranges(_) | Sharing::AutoRanges, false) => return None,
         };
         Some(of(TileSharers::declare(b, plan)))
@@ -27,7 +27,7 @@ impl SharedTiles {
 
     pub fn sharers(self) -> TileSharers {
         match self {
-            Self::Stream(of) | Self::Whole(of) => of,
+            Self::StreamK(of) | Self::Persistent(of) => of,
         }
     }
 }

@@ -11,7 +11,7 @@ use super::accumulators::Accumulators;
 use super::loops::each;
 use super::problem::GemmProblem;
 use super::schedule::{self, SplitKPartitions};
-use super::sharing::SharedTiles;
+use super::sharing::TileDistribution;
 use super::stream_k::{self, Segment};
 use crate::ir::program::{Program, Slot};
 use crate::ir::{
@@ -111,9 +111,9 @@ impl SplitKWorkspace {
         let sizes = SplitSizes {
             tiles: schedule::tiles_of(plan, problem),
             ranges: schedule::ranges_of(plan, problem),
-            blocks: match problem.shared {
-                Some(SharedTiles::Stream(of)) => Expr::from(of.sharers).wide(),
-                Some(SharedTiles::Whole(_)) | None => 1u64.into(),
+            blocks: match problem.distribution {
+                Some(TileDistribution::StreamK(of)) => Expr::from(of.sharers).wide(),
+                Some(TileDistribution::Persistent(_)) | None => 1u64.into(),
             },
             terms: Expr::from(problem.k).wide(),
         };

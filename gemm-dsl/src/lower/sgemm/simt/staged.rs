@@ -10,7 +10,7 @@ use crate::lower::sgemm::shared::epilogue::{BlockSums, finish_block};
 use crate::lower::sgemm::shared::epilogue_expression::EpilogueExpression;
 use crate::lower::sgemm::shared::frame::{Frame, SplitOperands};
 use crate::lower::sgemm::shared::problem::{GemmProblem, TakenMatrices};
-use crate::lower::sgemm::shared::sharing::SharedTiles;
+use crate::lower::sgemm::shared::sharing::TileDistribution;
 use crate::lower::sgemm::shared::split_k::SplitKWorkspace;
 use crate::lower::sgemm::shared::splits::Splits;
 use crate::lower::sgemm::shared::tile::Tiled;
@@ -33,13 +33,15 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, shape: &TiledPlan) {
     };
     let frame = Frame::declare(b, plan, shape, problem, operands);
     let split = SplitKWorkspace::declare(b, plan, &problem, frame.accumulators());
-    match problem.shared {
-        Some(SharedTiles::Whole(_)) => unreachable!("check: `persistent` needs a producer"),
+    match problem.distribution {
+        Some(TileDistribution::Persistent(_)) => {
+            unreachable!("check: `persistent` needs a producer")
+        }
         None => {
             let (tiled, parts) = frame.own_tile(b);
             product(b, &tiled, parts, split.as_ref());
         }
-        Some(SharedTiles::Stream(stream)) => {
+        Some(TileDistribution::StreamK(stream)) => {
             let (own, counts) = frame.any_tile(b);
             let slices = frame.t.slices();
             stream.each_tile(b, &frame.problem, frame.bk, slices, |b, tile, range, segment| {

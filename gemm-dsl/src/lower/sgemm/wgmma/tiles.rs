@@ -5,7 +5,7 @@ use super::WgmmaFrame;
 use crate::ir::{Change, For, KernelBuilder, Unroll, Var};
 use crate::lower::sgemm::shared::problem::GemmProblem;
 use crate::lower::sgemm::shared::schedule::{self, Origin, TileCounts, TileExtents};
-use crate::lower::sgemm::shared::sharing::{SharedTiles, TileSharers};
+use crate::lower::sgemm::shared::sharing::{TileDistribution, TileSharers};
 
 /// Tiles of C that a block computes.
 #[expect(clippy::large_enum_variant, reason = "a kernel has one")]
@@ -38,8 +38,10 @@ impl OutputTiles {
     pub fn declare(b: &mut KernelBuilder, frame: &WgmmaFrame<'_>) -> Self {
         let (plan, problem) = (frame.plan, &frame.problem);
         let tile = of_cluster(frame);
-        match problem.shared {
-            Some(SharedTiles::Stream(_)) => unreachable!("check: `stream_k` excludes `mma: wgmma`"),
+        match problem.distribution {
+            Some(TileDistribution::StreamK(_)) => {
+                unreachable!("check: `stream_k` excludes `mma: wgmma`")
+            }
             None => {
                 let number = frame.cluster.map(|(blocks, _)| {
                     let counts = TileCounts::declare(b, plan, problem, tile.clone());
@@ -50,7 +52,7 @@ impl OutputTiles {
                 let problem = problem.for_product(b, origin.batch);
                 Self::Own(OutputTile { origin, problem, nth: None, k_tiles_done: None })
             }
-            Some(SharedTiles::Whole(all)) => {
+            Some(TileDistribution::Persistent(all)) => {
                 b.comment("Number of tiles of C along M and N.");
                 let counts = TileCounts::declare(b, plan, problem, tile);
                 b.comment(
