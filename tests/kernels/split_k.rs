@@ -80,7 +80,7 @@ impl Launch {
         // For the reference, `auto` is replaced with the number of partitions that the kernel gets.
         let spec = match spec.split_k {
             SplitK::Auto => &spec.clone().split_k(RANGES),
-            SplitK::Ranges(_) => spec,
+            SplitK::Partitions(_) => spec,
         };
         Sharing::new(spec, self.size, self.count, SIMULATED).by_blocks(self.blocks)
     }
@@ -124,7 +124,7 @@ impl Launch {
         match (spec.stream_k, spec.split_k) {
             (true, _) => scalars.extend([tiles as u64, blocks as u64]),
             (false, SplitK::Auto) => scalars.push(RANGES.into()),
-            (false, SplitK::Ranges(_)) => {}
+            (false, SplitK::Partitions(_)) => {}
         }
         match gemm_sim::launch(kernel, &buffers, &scalars) {
             Ok(_) if buffers[4].bits().iter().any(|word| *word != 0) => Shown::NotKept,
@@ -240,7 +240,7 @@ fn random_specs_share_in_every_way() {
         let way = match (spec.stream_k, spec.split_k) {
             (true, _) => "stream_k",
             (_, SplitK::Auto) => "auto",
-            (_, SplitK::Ranges(2..)) => "ranges",
+            (_, SplitK::Partitions(2..)) => "ranges",
             _ => continue,
         };
         *seen.entry((way, parts > 1, spec.slices > 1)).or_insert(0) += 1;

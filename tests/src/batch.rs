@@ -176,7 +176,7 @@ type Written = (Vec<Vec<f32>>, Vec<(usize, usize)>);
 /// size.
 fn of_its_own(spec: &SgemmSpec) -> SgemmSpec {
     let ranges = match spec.split_k {
-        SplitK::Auto => SplitK::Ranges(3),
+        SplitK::Auto => SplitK::Partitions(3),
         given => given,
     };
     spec.clone().split_k(ranges).stream_k(false)

@@ -42,7 +42,7 @@ impl Extent {
     pub const DEPTH: Extent = Extent("depth");
     pub const SMS: Extent = Extent("sms");
     /// Maximum number of split-K partitions.
-    pub const RANGES: Extent = Extent("ranges");
+    pub const PARTITIONS: Extent = Extent("ranges");
     /// Number of output tiles; for a batch, those of all its GEMMs.
     pub const TILES: Extent = Extent("tiles");
     /// Number of blocks that share the output tiles.

@@ -290,14 +290,14 @@ impl SgemmPlan {
     /// use gemm_dsl::plan::SgemmPlan;
     ///
     /// let plan: SgemmPlan = "tile: 16x16x8, thread: 2x2, split_k: 3".parse()?;
-    /// assert_eq!(plan.ranges(50), Some(vec![0..24, 24..48, 48..50]));
+    /// assert_eq!(plan.partitions(50), Some(vec![0..24, 24..48, 48..50]));
     /// # Ok::<(), gemm_dsl::SpecErrors>(())
     /// ```
-    pub fn ranges(&self, k: u64) -> Option<Vec<Range<u64>>> {
+    pub fn partitions(&self, k: u64) -> Option<Vec<Range<u64>>> {
         let most = match self.sharing() {
             Sharing::Whole => 1,
-            Sharing::Ranges(most) => u64::from(most),
-            Sharing::AutoRanges | Sharing::Stream => return None,
+            Sharing::Partitions(most) => u64::from(most),
+            Sharing::AutoPartitions | Sharing::Stream => return None,
         };
         let depth = u64::from(self.depth());
         let of_range = k.div_ceil(depth).div_ceil(most) * depth;

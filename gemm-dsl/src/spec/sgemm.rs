@@ -147,7 +147,7 @@ spec! {
         /// enough partitions to fill the device with `blocks_per_sm` blocks per SM. Their limit is
         /// sqrt(K / 8), rounded down to a power of two. Use split-K if C has too few tiles to fill
         /// the device.
-        split_k(impl Into<SplitK>): SplitK = SplitK::Ranges(1), "split_{}",
+        split_k(impl Into<SplitK>): SplitK = SplitK::Partitions(1), "split_{}",
             least 1 "K has at least one partition";
         /// Stream-K: `blocks_per_sm` × SMs blocks share the work evenly. Each block first computes
         /// the same number of whole tiles, then an equal number of K steps of the remaining tiles.
@@ -205,8 +205,8 @@ impl SgemmSpec {
     pub fn depends_on_size(&self) -> Option<&'static str> {
         match self.sharing() {
             Sharing::Stream => Some("stream_k"),
-            Sharing::AutoRanges => Some("split_k: auto"),
-            Sharing::Whole | Sharing::Ranges(_) => None,
+            Sharing::AutoPartitions => Some("split_k: auto"),
+            Sharing::Whole | Sharing::Partitions(_) => None,
         }
     }
 
@@ -247,7 +247,7 @@ impl SgemmSpec {
             ("lanes", self.lanes == Lanes::K),
             ("partials", self.partials > 1),
             ("slices", self.slices > 1),
-            ("split_k", self.split_k != SplitK::Ranges(1)),
+            ("split_k", self.split_k != SplitK::Partitions(1)),
             ("stream_k", self.stream_k),
         ];
         splits.into_iter().find_map(|(key, splits)| splits.then_some(key))
@@ -306,9 +306,9 @@ impl SgemmSpec {
     pub(crate) fn sharing(&self) -> Sharing {
         match (self.stream_k, self.split_k) {
             (true, _) => Sharing::Stream,
-            (false, SplitK::Auto) => Sharing::AutoRanges,
-            (false, SplitK::Ranges(0..=1)) => Sharing::Whole,
-            (false, SplitK::Ranges(most)) => Sharing::Ranges(most),
+            (false, SplitK::Auto) => Sharing::AutoPartitions,
+            (false, SplitK::Partitions(0..=1)) => Sharing::Whole,
+            (false, SplitK::Partitions(most)) => Sharing::Partitions(most),
         }
     }
 
@@ -320,7 +320,7 @@ impl SgemmSpec {
             ("lanes", self.lanes == Lanes::K),
             ("float4", self.float4),
             ("slices", self.slices > 1),
-            ("split_k", self.split_k != SplitK::Ranges(1)),
+            ("split_k", self.split_k != SplitK::Partitions(1)),
         ];
         let given = keys.into_iter().find_map(|(key, given)| given.then_some(key));
         given.filter(|_| self.tile.is_none())

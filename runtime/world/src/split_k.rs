@@ -304,7 +304,7 @@ impl Sums<'_> {
         let of_b = transposition.view(Factor::B, b.view()).part(terms_of_b, 0..n)?;
         // A part of a matrix may be padded, even if the spec requires packed matrices.
         let is_padded = of_a.shape().is_padded() || of_b.shape().is_padded();
-        let spec = spec.clone().split_k(SplitK::Ranges(1));
+        let spec = spec.clone().split_k(SplitK::Partitions(1));
         let spec = if is_padded { spec.pitched(true) } else { spec };
         let device = rank.device();
         let program = device.programs().get::<SgemmSpec>(&spec.to_string())?;

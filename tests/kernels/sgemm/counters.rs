@@ -27,7 +27,7 @@ fn counters(spec: &SgemmSpec) -> Counters {
 fn every_stage_multiplies_each_pair_once() {
     // Stages that are launched only on packed A, B and C.
     let alone = |stage: &&Stage<SgemmSpec>| {
-        let shared = stage.spec.split_k != SplitK::Ranges(1) || stage.spec.stream_k;
+        let shared = stage.spec.split_k != SplitK::Partitions(1) || stage.spec.stream_k;
         let of_one = !stage.spec.pitched && stage.spec.batch.is_none();
         of_one && !shared && stage.spec.operands().is_empty()
     };

@@ -73,7 +73,7 @@ impl Sharing {
         // Square root of K / 8, rounded down to a power of two.
         let root = (0..14).map(|log| 1 << log).rfind(|root| 8 * root * root <= k).unwrap_or(1);
         let most = match spec.split_k {
-            SplitK::Ranges(most) => most as usize,
+            SplitK::Partitions(most) => most as usize,
             SplitK::Auto => (resident / all.max(1)).clamp(1, root),
         };
         let way = match spec.stream_k {

@@ -90,7 +90,7 @@ pub fn product(spec: &SgemmSpec, size: Size, sms: u32) -> Result<Vec<LaunchCount
     // The number of split-K partitions depends on the number of tiles, and the samples have fewer
     // tiles.
     if simulated.split_k == SplitK::Auto {
-        simulated.split_k = SplitK::Ranges(((slots / tiles) as u32).max(1));
+        simulated.split_k = SplitK::Partitions(((slots / tiles) as u32).max(1));
     }
     simulated.stream_k = false;
     let program = simulated.plan().and_then(|plan| plan.program()).map_err(Error::from)?;

@@ -114,7 +114,7 @@ fn aligned(spec: &SgemmSpec, side: usize) -> Vec<Products> {
         return vec![Products { size: Size::square(each), batch: Some(count) }];
     }
     let square = Products::single(Size::square(side));
-    if spec.slices > 1 || spec.split_k != SplitK::Ranges(1) || spec.stream_k {
+    if spec.slices > 1 || spec.split_k != SplitK::Partitions(1) || spec.stream_k {
         let deep = Size::new(side.min(128), side.min(128), 4 * side);
         return vec![square, Products::single(deep)];
     }

@@ -102,7 +102,7 @@ impl<'p> Direct<'p> {
         let tile = TileExtents { rows: bm.clone(), cols: bn.clone() };
         let origin = schedule::origin(b, plan, &problem, tile, None, None);
         let problem = problem.for_product(b, origin.batch);
-        let (parts, range) = consts.ranges(b, plan, &problem).unzip();
+        let (parts, range) = consts.partitions(b, plan, &problem).unzip();
 
         b.comment(lanes_text(d.lanes()));
         let tid = b.let_("tid", Special::ThreadX);
@@ -290,7 +290,7 @@ impl KShare {
     }
 
     /// Emits this block's split-K partition, if blocks share K.
-    fn ranges(
+    fn partitions(
         &self,
         b: &mut KernelBuilder,
         plan: &SgemmPlan,
@@ -304,7 +304,7 @@ impl KShare {
             None => b.constant("ROUND", 1, round_text([None; 2])),
         };
         let (all, own) = SplitKPartitions::of_block(b, plan, problem, round)?;
-        Some((TileParts::Ranges(all), own))
+        Some((TileParts::Partitions(all), own))
     }
 
     /// Completes a thread's part of K with the thread's position: lane, slice and first k.

@@ -79,7 +79,7 @@ impl ProblemSize {
         let has_splits = batch.is_some() && plan.splits().is_some();
         let distinct = has_splits
             .then(|| [Extent::BATCH_A, Extent::BATCH_B].map(|extent| program.extent(extent)));
-        let shares = matches!(plan.sharing(), Sharing::AutoRanges | Sharing::Stream);
+        let shares = matches!(plan.sharing(), Sharing::AutoPartitions | Sharing::Stream);
         let asks = shares || plan.persistent();
         let sms = asks.then(|| program.extent(Extent::SMS));
         Self { m, n, k, batch, distinct, sms }
@@ -251,17 +251,18 @@ fn distribute_tiles(
             unreachable!("ProblemSize: the number of SMs is an extent of the program")
         })
     };
-    let ranges =
-        |program: &mut Program, most| program.value(schedule::ranges(plan, depth.clone(), most));
+    let partitions = |program: &mut Program, most| {
+        program.value(schedule::partitions(plan, depth.clone(), most))
+    };
     let terms = depth.clone();
-    let sizes = |tiles, ranges, blocks| SplitSizes { tiles, ranges, blocks, terms };
+    let sizes = |tiles, partitions, blocks| SplitSizes { tiles, partitions, blocks, terms };
     match plan.sharing() {
         Sharing::Whole => (sizes(tiles, one(), one()), Vec::new()),
-        Sharing::AutoRanges => {
+        Sharing::AutoPartitions => {
             let tiles = program.value(tiles);
-            let most = program.value(schedule::auto_ranges(plan, tiles.clone(), depth, sms()));
-            let ranges = ranges(program, most.clone());
-            (sizes(tiles, ranges, one()), vec![(Extent::RANGES, most)])
+            let most = program.value(schedule::auto_partitions(plan, tiles.clone(), depth, sms()));
+            let partitions = partitions(program, most.clone());
+            (sizes(tiles, partitions, one()), vec![(Extent::PARTITIONS, most)])
         }
         Sharing::Stream => {
             let tiles = program.value(tiles);
@@ -271,10 +272,10 @@ fn distribute_tiles(
             let extents = vec![(Extent::TILES, tiles.clone()), (Extent::BLOCKS, blocks.clone())];
             (sizes(tiles, one(), blocks), extents)
         }
-        Sharing::Ranges(most) => {
+        Sharing::Partitions(most) => {
             let tiles = program.value(tiles);
-            let ranges = ranges(program, u64::from(most).into());
-            (sizes(tiles, ranges, one()), Vec::new())
+            let partitions = partitions(program, u64::from(most).into());
+            (sizes(tiles, partitions, one()), Vec::new())
         }
     }
 }

@@ -87,7 +87,7 @@ fn auto_ranges_fill_the_device_as_far_as_it_pays_to_add() {
             // One tile, three, one for each block, and more.
             for (m, tiles) in [(64, 1), (192, 3), (64 * 132, 132), (64 * 1000, 1000)] {
                 let fill = (132 * blocks / tiles).max(1);
-                let ranges = given(&line, [m, 64, k], Extent::RANGES);
+                let ranges = given(&line, [m, 64, k], Extent::PARTITIONS);
                 assert_eq!(ranges, fill.min(most_sharing(k)), "`{line}` at {m}x64x{k}");
             }
         }

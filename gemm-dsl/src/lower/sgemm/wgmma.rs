@@ -136,8 +136,8 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
     let accumulators =
         AccumulatorCounts { places: tm * tn, epilogue_threads: threads.into(), by_all: true };
     let split = SplitKWorkspace::declare(b, plan, &problem, accumulators);
-    let ranges = SplitKPartitions::of_block(b, plan, &problem, bk);
-    let (ranges, range) = ranges.unzip();
+    let partitions = SplitKPartitions::of_block(b, plan, &problem, bk);
+    let (partitions, range) = partitions.unzip();
     let frame = WgmmaFrame {
         accumulators: own_accumulators,
         plan,
@@ -155,7 +155,7 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
         range,
     };
     let consumers =
-        Consumers { frame: &frame, factors, split, ranges, unrepresentable, row_max, tm, tn };
+        Consumers { frame: &frame, factors, split, partitions, unrepresentable, row_max, tm, tn };
     pipeline::run(b, &consumers);
 }
 
@@ -165,7 +165,7 @@ struct Consumers<'t> {
     /// Problem with A and B, for sums that may leave the range of `f32` on the way.
     factors: Option<GemmProblem>,
     split: Option<SplitKWorkspace>,
-    ranges: Option<SplitKPartitions>,
+    partitions: Option<SplitKPartitions>,
     unrepresentable: Option<UnrepresentableFlag>,
     row_max: Option<RowMax>,
     tm: Const,
@@ -207,8 +207,9 @@ impl Consumers<'_> {
         if let Some(factors) = &self.factors {
             recompute(b, frame, factors, &block, &acc);
         }
-        let parts =
-            self.ranges.map(|all| TileParts::Ranges(SplitKPartitions { tile: tile.nth, ..all }));
+        let parts = self
+            .partitions
+            .map(|all| TileParts::Partitions(SplitKPartitions { tile: tile.nth, ..all }));
         let store = |b: &mut KernelBuilder| match self.split.as_ref().zip(parts.as_ref()) {
             None => epilogue::store(b, &block, &acc, &finish),
             Some((split, parts)) => {

@@ -101,12 +101,12 @@ fn unroll_is_short(spec: &SgemmSpec, faults: &mut Faults) {
 
 fn split_is_a_grid(spec: &SgemmSpec, faults: &mut Faults) {
     match spec.split_k {
-        SplitK::Ranges(ranges) => faults.require(ranges <= MAX_SPLIT, || {
-            messages::above("split_k", ranges, MAX_SPLIT, "a grid has no more blocks along y")
+        SplitK::Partitions(count) => faults.require(count <= MAX_SPLIT, || {
+            messages::above("split_k", count, MAX_SPLIT, "a grid has no more blocks along y")
         }),
         SplitK::Auto => {}
     }
-    let once = !spec.stream_k || spec.split_k == SplitK::Ranges(1);
+    let once = !spec.stream_k || spec.split_k == SplitK::Partitions(1);
     faults.require(once, messages::shared_twice);
 }
 

@@ -45,11 +45,11 @@ impl SgemmPlan {
             "split-K partitions",
             match (self.sharing(), if self.spec().tile.is_some() { "tiles" } else { "rounds" }) {
                 (Sharing::Whole, _) => "one".to_owned(),
-                (Sharing::Ranges(most), whole) => format!(
+                (Sharing::Partitions(most), whole) => format!(
                     "at most {most}, of whole K {whole}; the last block of a tile adds them in \
                     order"
                 ),
-                (Sharing::AutoRanges, whole) => format!(
+                (Sharing::AutoPartitions, whole) => format!(
                     "as many as fill the SMs, of whole K {whole}; the last block of a tile adds \
                     them in order"
                 ),

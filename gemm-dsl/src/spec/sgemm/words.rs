@@ -144,7 +144,7 @@ words! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SplitK {
     /// At most this number; fewer if K has fewer tiles.
-    Ranges(u32),
+    Partitions(u32),
     /// A number that suits the extents and the device of each launch.
     Auto,
 }
@@ -154,15 +154,15 @@ impl SplitK {
 }
 
 impl From<u32> for SplitK {
-    fn from(ranges: u32) -> Self {
-        Self::Ranges(ranges)
+    fn from(partitions: u32) -> Self {
+        Self::Partitions(partitions)
     }
 }
 
 impl fmt::Display for SplitK {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Ranges(ranges) => ranges.fmt(f),
+            Self::Partitions(partitions) => partitions.fmt(f),
             Self::Auto => f.write_str(Self::AUTO),
         }
     }
@@ -175,14 +175,14 @@ impl KeyValue for SplitK {
     }
     fn read(datum: &Datum) -> Option<Self> {
         match datum {
-            Datum::Number(ranges) => Some(Self::Ranges(*ranges)),
+            Datum::Number(partitions) => Some(Self::Partitions(*partitions)),
             Datum::Word(word) => (word == Self::AUTO).then_some(Self::Auto),
             _ => None,
         }
     }
     fn smallest(&self) -> Option<u32> {
         match self {
-            Self::Ranges(ranges) => Some(*ranges),
+            Self::Partitions(partitions) => Some(*partitions),
             Self::Auto => None,
         }
     }
@@ -194,9 +194,9 @@ pub(crate) enum Sharing {
     /// All of K, for its tile.
     Whole,
     /// One split-K partition of its tile; there are at most this many.
-    Ranges(u32),
+    Partitions(u32),
     /// One split-K partition of its tile; the launch chooses the number of partitions.
-    AutoRanges,
+    AutoPartitions,
     /// An equal number of K steps for each block, over any tiles (stream-K).
     Stream,
 }

@@ -46,7 +46,7 @@ pub(crate) struct AccumulatorCounts {
 /// Part of K that a block accumulates for its tile, if other blocks accumulate the rest.
 pub(crate) enum TileParts {
     /// Split-K partitions, one per block.
-    Ranges(SplitKPartitions),
+    Partitions(SplitKPartitions),
     /// Stream-K segment: the part of the tile in an even share of all K iterations.
     Segment(Segment),
 }

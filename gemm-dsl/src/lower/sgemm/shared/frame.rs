@@ -184,8 +184,8 @@ impl<'p> Frame<'p> {
     /// Computes this thread's position in the tile at `origin`.
     pub fn tile_at(&self, b: &mut KernelBuilder, origin: Origin) -> (Tiled<'p>, Option<TileParts>) {
         let problem = self.problem.for_product(b, origin.batch);
-        let ranges = SplitKPartitions::of_block(b, self.plan, &problem, self.bk);
-        let (parts, range) = ranges.map(|(all, own)| (TileParts::Ranges(all), own)).unzip();
+        let partitions = SplitKPartitions::of_block(b, self.plan, &problem, self.bk);
+        let (parts, range) = partitions.map(|(all, own)| (TileParts::Partitions(all), own)).unzip();
         let own = self.own(b);
         (self.at(problem, origin, range, own), parts)
     }

@@ -58,7 +58,7 @@ pub(crate) struct GemmProblem {
     /// Number of GEMMs in a batch.
     pub batch: Option<Scalar>,
     /// Maximum number of split-K partitions, if it is a launch parameter.
-    ranges: Option<Scalar>,
+    partitions: Option<Scalar>,
     /// Distribution of the tiles among blocks, under `stream_k` or `persistent`.
     pub distribution: Option<TileDistribution>,
     /// True if A, B and C are lists of pointers.
@@ -98,8 +98,9 @@ impl GemmProblem {
     }
 
     /// Maximum number of split-K partitions under `split_k: auto`.
-    pub fn auto_ranges(&self) -> Scalar {
-        self.ranges.unwrap_or_else(|| unreachable!("declare: the kernel has a parameter `RANGES`"))
+    pub fn auto_partitions(&self) -> Scalar {
+        self.partitions
+            .unwrap_or_else(|| unreachable!("declare: the kernel has a parameter `RANGES`"))
     }
 
     /// Selects one GEMM of a batch.
@@ -232,12 +233,12 @@ impl GemmProblem {
         };
         let matrices = [matrix(0), matrix(1), matrix(2)];
         let (listed, product) = (listed.is_some(), None);
-        let (ranges, distribution) = match takes {
+        let (partitions, distribution) = match takes {
             TakenMatrices::Factors => (None, None),
             TakenMatrices::All | TakenMatrices::Result => {
-                let is_auto = plan.sharing() == Sharing::AutoRanges;
-                let ranges = is_auto.then(|| b.extent("RANGES", Ty::I32, Extent::RANGES));
-                (ranges, TileDistribution::declare(b, plan))
+                let is_auto = plan.sharing() == Sharing::AutoPartitions;
+                let partitions = is_auto.then(|| b.extent("RANGES", Ty::I32, Extent::PARTITIONS));
+                (partitions, TileDistribution::declare(b, plan))
             }
         };
         let problem = Self {
@@ -246,7 +247,7 @@ impl GemmProblem {
             n,
             k: depth,
             batch,
-            ranges,
+            partitions,
             distribution,
             listed,
             product,
@@ -277,14 +278,14 @@ impl GemmProblem {
         // Rounding up to whole partitions adds at most `MAX_PARTITIONS` tiles or rounds.
         let reach = match plan.sharing() {
             Sharing::Whole | Sharing::Stream => reach,
-            Sharing::Ranges(_) | Sharing::AutoRanges => reach + MAX_PARTITIONS,
+            Sharing::Partitions(_) | Sharing::AutoPartitions => reach + MAX_PARTITIONS,
         };
         let passed = |step: u32| u64::from(i32::MAX as u32 - step);
         let columns = passed(bn).min(most_columns(plan));
         for (scalar, max) in [(self.m, passed(bm)), (self.n, columns), (self.k, passed(reach))] {
             b.require(Requirement::Range { scalar, min: 0, max });
         }
-        if let Some(scalar) = self.ranges {
+        if let Some(scalar) = self.partitions {
             let max = u64::from(MAX_PARTITIONS);
             b.require(Requirement::Range { scalar, min: 1, max });
         }

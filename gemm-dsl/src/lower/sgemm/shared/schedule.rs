@@ -42,7 +42,7 @@ pub(crate) fn grid(plan: &SgemmPlan, problem: &GemmProblem) -> [Expr; 3] {
         1 => along,
         blocks => along * u64::from(blocks),
     };
-    [along, ranges_of(plan, problem), 1u64.into()]
+    [along, partitions_of(plan, problem), 1u64.into()]
 }
 
 /// Comments on the extents of a tile of C. A block computes one tile, unless blocks share the tiles
@@ -62,14 +62,14 @@ pub(crate) fn tiles_of(plan: &SgemmPlan, problem: &GemmProblem) -> Expr {
 }
 
 /// Number of split-K partitions, as an expression of the kernel's parameters.
-pub(crate) fn ranges_of(plan: &SgemmPlan, problem: &GemmProblem) -> Expr {
+pub(crate) fn partitions_of(plan: &SgemmPlan, problem: &GemmProblem) -> Expr {
     let wide = |scalar| Expr::from(scalar).wide();
     let most = match plan.sharing() {
         Sharing::Whole | Sharing::Stream => 1u64.into(),
-        Sharing::Ranges(most) => u64::from(most).into(),
-        Sharing::AutoRanges => wide(problem.auto_ranges()),
+        Sharing::Partitions(most) => u64::from(most).into(),
+        Sharing::AutoPartitions => wide(problem.auto_partitions()),
     };
-    ranges(plan, wide(problem.k), most)
+    partitions(plan, wide(problem.k), most)
 }
 
 /// Number of tiles of C, each computed by a block of its own, over the whole batch.
@@ -85,10 +85,10 @@ pub(crate) fn tiles(plan: &SgemmPlan, [m, n]: [Expr; 2], batch: Option<Expr>) ->
 
 /// Number of split-K partitions of a K of `terms`: at least one, and at most `most`. No partition
 /// is empty unless K is 0.
-pub(crate) fn ranges(plan: &SgemmPlan, terms: Expr, most: Expr) -> Expr {
+pub(crate) fn partitions(plan: &SgemmPlan, terms: Expr, most: Expr) -> Expr {
     match plan.sharing() {
         Sharing::Whole | Sharing::Stream => 1u64.into(),
-        Sharing::Ranges(_) | Sharing::AutoRanges => {
+        Sharing::Partitions(_) | Sharing::AutoPartitions => {
             let depths = depths(terms, plan.depth());
             depths.clone().div_ceil(depths.div_ceil(most))
         }
@@ -114,7 +114,7 @@ pub(crate) fn depths_of_k(
 
 /// Maximum number of partitions under `split_k: auto`. It is the number of blocks per tile of C
 /// that fills all SMs once, limited by [`most_sharing`].
-pub(crate) fn auto_ranges(plan: &SgemmPlan, tiles: Expr, terms: &Expr, sms: Expr) -> Expr {
+pub(crate) fn auto_partitions(plan: &SgemmPlan, tiles: Expr, terms: &Expr, sms: Expr) -> Expr {
     let blocks = sms * u64::from(plan.blocks_per_sm());
     let tiles = tiles.max(1u64);
     let fill = blocks / tiles;
@@ -181,11 +181,11 @@ impl SplitKPartitions {
         // the kernel.
         let (most, name): (Expr, _) = match plan.sharing() {
             Sharing::Whole | Sharing::Stream => return None,
-            Sharing::Ranges(most) => {
+            Sharing::Partitions(most) => {
                 let name = "SPLIT_K";
                 (b.constant(name, most as i32, "maximum number of split-K partitions").into(), name)
             }
-            Sharing::AutoRanges => (problem.auto_ranges().into(), "RANGES"),
+            Sharing::AutoPartitions => (problem.auto_partitions().into(), "RANGES"),
         };
         let whole = match plan.kind() {
             KernelKind::Tiled(_) | KernelKind::Wgmma(_) => "tiles",

@@ -19,8 +19,12 @@ impl TileDistribution {
     pub fn declare(b: &mut KernelBuilder, plan: &SgemmPlan) -> Option<Self> {
         let of = match (plan.sharing(), plan.persistent()) {
             (Sharing::Stream, _) => Self::StreamK,
-            (Sharing::Whole | Sharing::Ranges(_) | Sharing::AutoRanges, true) => Self::Persistent,
-            (Sharing::Whole | Sharing::Ranges(_) | Sharing::AutoRanges, false) => return None,
+            (Sharing::Whole | Sharing::Partitions(_) | Sharing::AutoPartitions, true) => {
+                Self::Persistent
+            }
+            (Sharing::Whole | Sharing::Partitions(_) | Sharing::AutoPartitions, false) => {
+                return None;
+            }
         };
         Some(of(TileSharers::declare(b, plan)))
     }

@@ -27,7 +27,7 @@ use crate::spec::Sharing;
 pub(crate) struct SplitSizes {
     pub tiles: Expr,
     /// Number of split-K partitions per tile; 1 under stream-K.
-    pub ranges: Expr,
+    pub partitions: Expr,
     /// Number of blocks under stream-K; 1 under split-K.
     pub blocks: Expr,
     pub terms: Expr,
@@ -38,9 +38,12 @@ pub(crate) struct SplitSizes {
 fn extents(plan: &SgemmPlan, of: SplitSizes) -> Option<[Expr; 2]> {
     match plan.sharing() {
         Sharing::Whole => None,
-        Sharing::Ranges(_) | Sharing::AutoRanges => {
-            let several = of.ranges.clone().gt(1u64);
-            Some([of.tiles.clone() * of.ranges, of.tiles].map(|n| several.clone().select(n, 0u64)))
+        Sharing::Partitions(_) | Sharing::AutoPartitions => {
+            let several = of.partitions.clone().gt(1u64);
+            Some(
+                [of.tiles.clone() * of.partitions, of.tiles]
+                    .map(|n| several.clone().select(n, 0u64)),
+            )
         }
         Sharing::Stream => {
             let some = of.blocks.clone().max(1u64);
@@ -110,7 +113,7 @@ impl SplitKWorkspace {
     ) -> Option<Self> {
         let sizes = SplitSizes {
             tiles: schedule::tiles_of(plan, problem),
-            ranges: schedule::ranges_of(plan, problem),
+            partitions: schedule::partitions_of(plan, problem),
             blocks: match problem.distribution {
                 Some(TileDistribution::StreamK(of)) => Expr::from(of.sharers).wide(),
                 Some(TileDistribution::Persistent(_)) | None => 1u64.into(),
@@ -163,13 +166,13 @@ impl SplitKWorkspace {
              blocks to finish stores it.",
         );
         let has_all = match parts {
-            TileParts::Ranges(ranges) => Expr::from(ranges.count).equals(1),
+            TileParts::Partitions(partitions) => Expr::from(partitions.count).equals(1),
             TileParts::Segment(segment) => segment.is_whole(),
         };
         let stores = b.mut_("stores", has_all);
         b.if_(Expr::from(stores).negated(), |b| {
             let shared = match parts {
-                TileParts::Ranges(ranges) => self.ranges(b, ranges),
+                TileParts::Partitions(partitions) => self.partitions(b, partitions),
                 TileParts::Segment(segment) => self.segments(b, *segment),
             };
             let tickets = self.leave(b, block, &shared, &all);
@@ -188,13 +191,13 @@ impl SplitKWorkspace {
     }
 
     /// Partial tiles of a tile, in the order of its split-K partitions.
-    fn ranges(&self, b: &mut KernelBuilder, ranges: &SplitKPartitions) -> TileShares {
+    fn partitions(&self, b: &mut KernelBuilder, partitions: &SplitKPartitions) -> TileShares {
         let [block, range] = schedule::tile_and_range();
-        let tile = ranges.tile.map_or(block, Expr::from);
-        let first = b.let_("first_part", tile.clone().wide() * Expr::from(ranges.count).wide());
+        let tile = partitions.tile.map_or(block, Expr::from);
+        let first = b.let_("first_part", tile.clone().wide() * Expr::from(partitions.count).wide());
         TileShares {
             word: Access::new(self.tickets, [tile]),
-            count: ranges.count.into(),
+            count: partitions.count.into(),
             own: first + range.wide(),
             first: first.into(),
             other: Box::new(move |nth| first + nth.wide()),

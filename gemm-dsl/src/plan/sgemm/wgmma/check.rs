@@ -69,7 +69,7 @@ pub(crate) fn of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
             let whole = tile.n.is_multiple_of(8 * spec.cluster);
             faults.require(whole, || messages::parts_of_cluster(spec.cluster, tile));
         }
-        let alone = spec.split_k == SplitK::Ranges(1);
+        let alone = spec.split_k == SplitK::Partitions(1);
         faults.require(alone, messages::ranges_of_cluster);
     }
     let Some(format) = spec.arith.format() else { return };
