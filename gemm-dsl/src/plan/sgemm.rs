@@ -3,11 +3,12 @@
 //! A GEMM spec is valid if all of the following hold:
 //!
 //! * **Numbers.** Every dimension is at least 1. So are `coarsen`, `unroll` (at most 1024),
-//!   `products`, `partials`, `spread`, `raster`, `slices`, `split_k` (at most 65,535) and
-//!   `blocks_per_sm`; `stages` is at least 2. A name is a CUDA C++ identifier with at least one
-//!   letter or digit.
-//! * **No key without effect.** `fragment`, `transpose`, `pad_a`, `pad_b`, `prefetch`,
-//!   `double_buffer`, `stages`, `spread`, `warp`, `order`, `stream_k` and `products` need `tile`.
+//!   `products`, `partials`, `spread`, `raster`, `slices`, `split_k` (at most 65,535), `cluster`
+//!   and `blocks_per_sm`; `stages` is at least 2. A name is a CUDA C++ identifier of at most 128
+//!   characters, with at least one letter or digit.
+//! * **No key without effect.** `fragment`, `transpose`, `pad_a`, `pad_b`, `swizzle`, `prefetch`,
+//!   `double_buffer`, `stages`, `spread`, `warp`, `arith`, `order`, `stream_k` and `products` need
+//!   `tile`.
 //!   `block`, `lanes` and `coarsen` exclude it. Without `tile`, `coarsen` and `partials` exclude
 //!   `thread`, `lanes: k`, `float4`, `slices` and `split_k`. `products` needs `batch`. `transpose`
 //!   needs a K-major matrix, so it excludes `layout: tn`. `fragment` needs a thread tile with more
@@ -17,7 +18,7 @@
 //!   `partials`. Without `mma: wgmma`, `arith` needs a `warp` that is a multiple of 16x8, and must
 //!   not be `f16x3`. The tile's K is a multiple of the instruction's K (8 for `tf32`, else 16)
 //!   times `slices`. `promote` is a multiple of the instruction's K, and divides the part of the
-//!   tile's K that one slice computes. `promote`, `ldmatrix` and `convert` need tensor cores.
+//!   tile's K that one slice computes. `promote`, `ldmatrix`, `mma` and `convert` need `arith`.
 //!   `ldmatrix` also needs a K-major tile whose rows are aligned to 16 bytes. `convert: matrix`
 //!   excludes `transpose` and `ldmatrix`, and its padding is a multiple of 16 bytes.
 //! * **Warpgroups.** `mma: wgmma` needs `arith`. The tile's M is a multiple of 64, its N a multiple
@@ -233,7 +234,7 @@ impl SgemmPlan {
 
     /// K extent that a block processes at once. Split-K partitions are multiples of it. A kernel
     /// without guards also requires that K is a multiple of it.
-    pub fn depth(&self) -> u32 {
+    pub fn k_step(&self) -> u32 {
         match &self.kind {
             KernelKind::Naive(_) => 1,
             KernelKind::Direct(direct) => direct.round(),
@@ -299,8 +300,8 @@ impl SgemmPlan {
             Sharing::Partitions(most) => u64::from(most),
             Sharing::AutoPartitions | Sharing::Stream => return None,
         };
-        let depth = u64::from(self.depth());
-        let of_range = k.div_ceil(depth).div_ceil(most) * depth;
+        let step = u64::from(self.k_step());
+        let of_range = k.div_ceil(step).div_ceil(most) * step;
         let ends = |begin: u64| (begin < k).then(|| begin..k.min(begin + of_range));
         let starts = std::iter::successors(Some(0), |begin: &u64| begin.checked_add(of_range));
         Some(starts.map_while(ends).collect())

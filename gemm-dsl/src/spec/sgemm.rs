@@ -240,15 +240,28 @@ impl SgemmSpec {
         spec.computing(self)
     }
 
-    /// Returns the first key that makes the GEMM not [invariant](Self::is_invariant), if any.
+    /// Returns the first key that makes the GEMM not [invariant](Self::is_invariant), if any. Every
+    /// key is listed, so that a new key does not compile before it is in one of the two groups.
     pub(crate) fn splits_sums(&self) -> Option<&'static str> {
+        #[rustfmt::skip]
+        let Self {
+            arith, lanes, partials, slices, split_k, stream_k,
+            // These keys leave each element one sum in ascending K.
+            name: _, layout: _, block: _, coarsen: _, unroll: _, tile: _, thread: _, fragment: _,
+            float4: _, transpose: _, pad_a: _, pad_b: _, swizzle: _, prefetch: _, double_buffer: _,
+            stages: _, spread: _, warp: _, raster: _, order: _, blocks_per_sm: _, bounds: _,
+            pitched: _, batch: _, products: _, scaled: _, epilogue: _,
+            // These keys need `arith`.
+            promote: _, ldmatrix: _, mma: _, convert: _, copy: _, producer: _, persistent: _,
+            cluster: _,
+        } = self;
         let splits = [
-            ("arith", self.arith != Arith::F32),
-            ("lanes", self.lanes == Lanes::K),
-            ("partials", self.partials > 1),
-            ("slices", self.slices > 1),
-            ("split_k", self.split_k != SplitK::Partitions(1)),
-            ("stream_k", self.stream_k),
+            ("arith", *arith != Arith::F32),
+            ("lanes", *lanes == Lanes::K),
+            ("partials", *partials > 1),
+            ("slices", *slices > 1),
+            ("split_k", *split_k != SplitK::Partitions(1)),
+            ("stream_k", *stream_k),
         ];
         splits.into_iter().find_map(|(key, splits)| splits.then_some(key))
     }

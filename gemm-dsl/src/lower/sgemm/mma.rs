@@ -37,7 +37,7 @@ impl MmaAccumulators {
         b.comment("acc[i][j] is this lane's fragment of mma tile (i, j) of the warp tile.");
         let elem = tiled.plan.types().acc;
         let sums = b.zeroed_registers("acc", elem, dims(), "");
-        let several = of.counts.plan.promote().is_some_and(|steps| steps > 1);
+        let several = of.counts.plan.promote_steps().is_some_and(|steps| steps > 1);
         if several {
             promotion_comment(b, "each run of PROMOTE K steps");
         }
@@ -105,7 +105,7 @@ pub(crate) fn step(
     over(b, "i", counts.rows.into(), counts.plan.rows(), |b, i| {
         let row = MmaRow { a: fragments.of_a(b, context, slot, &i), b: b_words, warp: of };
         let of_row = |sums| move |j: &Expr, e: Expr| Access::new(sums, [i.clone(), j.clone(), e]);
-        match (mma.fresh, counts.plan.promote()) {
+        match (mma.fresh, counts.plan.promote_steps()) {
             (Some(fresh), _) => row.multiply(b, &row.all(), of_row(fresh)),
             (None, None) => row.multiply(b, &row.all(), of_row(mma.sums)),
             (None, Some(_)) => {
@@ -120,7 +120,7 @@ pub(crate) fn step(
             }
         }
     });
-    if let (Some(fresh), Some(steps)) = (mma.fresh, counts.plan.promote()) {
+    if let (Some(fresh), Some(steps)) = (mma.fresh, counts.plan.promote_steps()) {
         let meaning = "K steps between promotions of fresh accumulators";
         let together = b.constant("PROMOTE", steps as i32, meaning);
         let last = ((i.clone() + 1) % together).equals(0);

@@ -242,7 +242,7 @@ fn distribute_tiles(
     program: &mut Program,
     plan: &SgemmPlan,
     tiles: Expr,
-    depth: &Expr,
+    k: &Expr,
     sms: Option<Expr>,
 ) -> (SplitSizes, Vec<(Extent, Expr)>) {
     let one = || Expr::U64(1);
@@ -251,23 +251,22 @@ fn distribute_tiles(
             unreachable!("ProblemSize: the number of SMs is an extent of the program")
         })
     };
-    let partitions = |program: &mut Program, most| {
-        program.value(schedule::partitions(plan, depth.clone(), most))
-    };
-    let terms = depth.clone();
+    let partitions =
+        |program: &mut Program, most| program.value(schedule::partitions(plan, k.clone(), most));
+    let terms = k.clone();
     let sizes = |tiles, partitions, blocks| SplitSizes { tiles, partitions, blocks, terms };
     match plan.sharing() {
         Sharing::Whole => (sizes(tiles, one(), one()), Vec::new()),
         Sharing::AutoPartitions => {
             let tiles = program.value(tiles);
-            let most = program.value(schedule::auto_partitions(plan, tiles.clone(), depth, sms()));
+            let most = program.value(schedule::auto_partitions(plan, tiles.clone(), k, sms()));
             let partitions = partitions(program, most.clone());
             (sizes(tiles, partitions, one()), vec![(Extent::PARTITIONS, most)])
         }
         Sharing::Stream => {
             let tiles = program.value(tiles);
             let resident = sms() * u64::from(plan.blocks_per_sm());
-            let blocks = stream_k::blocks(resident, tiles.clone(), depth, plan.depth());
+            let blocks = stream_k::blocks(resident, tiles.clone(), k, plan.k_step());
             let blocks = program.value(blocks);
             let extents = vec![(Extent::TILES, tiles.clone()), (Extent::BLOCKS, blocks.clone())];
             (sizes(tiles, one(), blocks), extents)

@@ -234,12 +234,12 @@ fn tensor_cores(plan: &MmaPlan, list: &mut Decisions) {
         true => "pairs of lanes exchange those of mma.sync: four adjacent columns",
     };
     list.say("accumulator layout", layout);
-    let promote = match plan.promote() {
+    let promote = match plan.promote_steps() {
         None => "none: tensor cores accumulate all of K".to_owned(),
         Some(steps) => format!("IEEE additions, after every {} of K", steps * terms),
     };
-    list.because("promotion", promote, plan.promote.why);
-    if plan.promote() == Some(1) && plan.together() < plan.cols() {
+    list.because("promotion", promote, plan.promote_steps.why);
+    if plan.promote_steps() == Some(1) && plan.together() < plan.cols() {
         let columns = format!("{} columns of instructions", plan.together());
         list.because("fresh accumulators", columns, plan.together.why);
     }

@@ -26,9 +26,9 @@ facts! {
         /// elements of a row of C.
         exchanges: bool,
     } decided {
-        /// Extent of K that is summed in a fresh accumulator before it is added to the main one.
-        /// `None` sums all of K in the main accumulator.
-        promote: Option<u32>,
+        /// Number of instruction steps that are summed in a fresh accumulator before it is added to
+        /// the main one. `None` sums all of K in the main accumulator.
+        promote_steps: Option<u32>,
         /// Columns of instructions that use fresh accumulators at once, if each step is promoted.
         together: u32,
         /// True if A's tile is read by `ldmatrix`.
@@ -73,7 +73,7 @@ impl MmaPlan {
             converted,
             exchanges,
             together: together(warp.n / Mma::COLS as u32, converted),
-            promote: decided(promote.value.map(|promote| promote / terms), promote.why),
+            promote_steps: decided(promote.value.map(|promote| promote / terms), promote.why),
             loads_a: loads(a),
             loads_b: loads(b),
         })
@@ -84,7 +84,7 @@ impl MmaPlan {
         // The fragments of A are loaded for one row of instructions at a time.
         let of_a = Mma::OF_A as u32;
         let of_b = self.cols * Mma::OF_B as u32;
-        let fresh = match self.promote() {
+        let fresh = match self.promote_steps() {
             None => 0,
             Some(1) => self.together(),
             Some(_) => self.rows * self.cols,

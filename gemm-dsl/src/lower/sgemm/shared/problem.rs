@@ -263,7 +263,7 @@ impl GemmProblem {
         let (bm, bn) = plan.cluster_tile();
         // Divisor of K without guards, which is also the distance by which the loop over K may pass
         // K.
-        let bk = plan.depth();
+        let bk = plan.k_step();
         let reach = match plan.kind() {
             // The loop of a naive kernel ends at K. Its step is the greater of the unroll factor
             // and the number of partial accumulators.

@@ -89,20 +89,20 @@ pub(crate) fn partitions(plan: &SgemmPlan, terms: Expr, most: Expr) -> Expr {
     match plan.sharing() {
         Sharing::Whole | Sharing::Stream => 1u64.into(),
         Sharing::Partitions(_) | Sharing::AutoPartitions => {
-            let depths = depths(terms, plan.depth());
-            depths.clone().div_ceil(depths.div_ceil(most))
+            let steps = k_steps(terms, plan.k_step());
+            steps.clone().div_ceil(steps.div_ceil(most))
         }
     }
 }
 
-/// Number of K tiles or rounds of `depth` elements: at least one, even for K = 0.
-pub(crate) fn depths(terms: Expr, depth: u32) -> Expr {
-    let depths = terms.div_ceil(u64::from(depth));
-    depths.max(1u64)
+/// Number of K tiles or rounds of `step` elements: at least one, even for K = 0.
+pub(crate) fn k_steps(terms: Expr, step: u32) -> Expr {
+    let steps = terms.div_ceil(u64::from(step));
+    steps.max(1u64)
 }
 
 /// Declares a variable for the number of K tiles or rounds.
-pub(crate) fn depths_of_k(
+pub(crate) fn declare_k_steps(
     b: &mut KernelBuilder,
     whole: &str,
     problem: &GemmProblem,
@@ -195,7 +195,7 @@ impl SplitKPartitions {
             "Split-K: block y computes partition y of K. There are at most {name} partitions,"
         ));
         b.comment(format!("each of one or more whole {whole}."));
-        let all = depths_of_k(b, whole, problem, depth);
+        let all = declare_k_steps(b, whole, problem, depth);
         let of_range = (all + (most.clone() - 1)) / most;
         let of_range = b.let_(&format!("{whole}_of_range"), of_range);
         let count = b.let_("ranges", (all + of_range - 1) / of_range);

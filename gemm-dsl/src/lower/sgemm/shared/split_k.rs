@@ -48,7 +48,7 @@ fn extents(plan: &SgemmPlan, of: SplitSizes) -> Option<[Expr; 2]> {
         Sharing::Stream => {
             let some = of.blocks.clone().max(1u64);
             // A tile with a single step is not shared either.
-            let even = (of.tiles % some).equals(0u64).or(of.terms.le(u64::from(plan.depth())));
+            let even = (of.tiles % some).equals(0u64).or(of.terms.le(u64::from(plan.k_step())));
             let parts = even.select(0u64, of.blocks * u64::from(stream_k::PARTS_OF_BLOCK));
             // There is a counter for each remaining tile. Fewer than two tiles per block remain.
             Some([parts.clone(), parts])

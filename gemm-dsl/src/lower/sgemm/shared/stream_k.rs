@@ -49,7 +49,7 @@ impl TileSharers {
              steps.",
         );
         let terms = Expr::from(problem.k);
-        let steps = schedule::depths_of_k(b, "tiles", problem, bk);
+        let steps = schedule::declare_k_steps(b, "tiles", problem, bk);
         let wide_steps = || Expr::from(steps).wide();
         let even = tiles.clone() / blocks.clone();
         let rest = tiles.clone() % blocks.clone();
@@ -115,7 +115,7 @@ impl Segment {
 /// by the number of K steps and by [`schedule::most_sharing`]. The limit has no effect if there are
 /// at least as many tiles as resident blocks.
 pub(crate) fn blocks(resident: Expr, tiles: Expr, terms: &Expr, bk: u32) -> Expr {
-    let of_tile = schedule::depths(terms.clone(), bk).min(schedule::most_sharing(terms));
+    let of_tile = schedule::k_steps(terms.clone(), bk).min(schedule::most_sharing(terms));
     resident.min(tiles * of_tile)
 }
 
