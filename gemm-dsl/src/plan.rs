@@ -1,7 +1,7 @@
 //! Plans: a spec's kernel geometry, with all defaults resolved.
 //!
 //! A plan is built only from a spec that passed every check, so code that uses a plan does not
-//! check again. Its constructor requires a `Passed` token.
+//! check again. The draft of a tiled plan becomes a plan only with a `Passed` token.
 
 mod decision;
 mod messages;

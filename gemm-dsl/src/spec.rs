@@ -16,9 +16,6 @@
 //! key acts, and a mark for keys that change the result. Everything else is derived from the table:
 //! the grammar, `Display`, the setters, the checks, the documentation, the compatibility of a
 //! table's rules, and the random specs of the tests.
-//! key acts on, and a mark for keys that change the result. Everything else is derived from the
-//! table: the grammar, `Display`, the setters, the checks, the documentation, the compatibility of
-//! a table's rules, and the random specs of the tests.
 
 mod arith;
 mod epilogue;

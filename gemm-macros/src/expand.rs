@@ -29,31 +29,31 @@ pub(crate) fn reduce(input: TokenStream) -> TokenStream {
 
 /// Expands `reduce_table!` to an expression.
 pub(crate) fn reduce_table(input: TokenStream) -> TokenStream {
-    let (runtime, rows) = match undeclared("reduce_table", "ReduceTable", input) {
+    let (runtime, rules) = match undeclared("reduce_table", "ReduceTable", input) {
         Ok(parts) => parts,
         Err(error) => return error.into_compile_error(),
     };
-    let ReduceTableTokens { table, inputs, results } = parse::reduce_table(rows);
+    let ReduceTableTokens { table, inputs, results } = parse::reduce_table(rules);
     let [inputs, results] = [inputs, results].map(|elems| types(&runtime, elems.as_deref()));
-    let text = checked_rows(table);
+    let text = checked_rules(table);
     table_of(&runtime, "ReduceSlot", &quote!(#runtime::ReduceTable::<#inputs, #results>), text)
 }
 
 /// Expands `sgemm_table!` to an expression.
 pub(crate) fn sgemm_table(input: TokenStream) -> TokenStream {
-    let (runtime, rows) = match undeclared("sgemm_table", "SgemmTable", input) {
+    let (runtime, rules) = match undeclared("sgemm_table", "SgemmTable", input) {
         Ok(parts) => parts,
         Err(error) => return error.into_compile_error(),
     };
-    let SgemmTableTokens { table, operands } = parse::sgemm_table(rows);
+    let SgemmTableTokens { table, operands } = parse::sgemm_table(rules);
     let list = operands.map(List::new);
-    let text = both(checked_rows(table), list.as_ref().map_or(Ok(()), List::check));
+    let text = both(checked_rules(table), list.as_ref().map_or(Ok(()), List::check));
     let ty = List::typed("SgemmTable", list.as_ref(), &runtime);
     table_of(&runtime, "SgemmSlot", &ty, text)
 }
 
 /// Returns the canonical text of a table after checking that each of its kernels can be generated.
-fn checked_rows<S: TableFamily>(table: syn::Result<KernelTable<S>>) -> syn::Result<String> {
+fn checked_rules<S: TableFamily>(table: syn::Result<KernelTable<S>>) -> syn::Result<String> {
     let table = table?;
     let mut known = HashSet::new();
     let kernels = table.rules().iter().flat_map(Rule::kernels);

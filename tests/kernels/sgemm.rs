@@ -218,7 +218,7 @@ fn ascending(
 
 /// Extent of a block's K tile, at least 8, so that smaller and larger K can be tested.
 fn depth(spec: &SgemmSpec) -> usize {
-    spec.plan().map_or(8, |plan| plan.depth().max(8)) as usize
+    spec.plan().map_or(8, |plan| plan.k_step().max(8)) as usize
 }
 
 /// Kernels without shared memory. Some process four K elements per step, and the last step may be

@@ -43,7 +43,7 @@ const LINES: [(&str, usize); 15] = [
 /// Size with at least two tiles along M and N. K has five tiles or rounds, of which the last is
 /// partial. The three partitions have two, two and one of these.
 fn size(spec: &SgemmSpec) -> Size {
-    let depth = spec.plan().expect("a sound spec").depth() as usize;
+    let depth = spec.plan().expect("a sound spec").k_step() as usize;
     Size { m: 20, n: 24, k: 4 * depth + (depth / 2).next_multiple_of(4) }
 }
 
@@ -101,7 +101,7 @@ impl Launch {
         let (Size { m, n, k }, Self { count, blocks, .. }) = (self.size, *self);
         let [a, b] = self.factors();
         let plan = spec.plan().expect("a sound spec");
-        let ((rows, cols), depth) = (plan.block_tile(), plan.depth() as usize);
+        let ((rows, cols), depth) = (plan.block_tile(), plan.k_step() as usize);
         let of_part = (rows * cols * spec.products) as usize;
         let tiles = m.div_ceil(rows as usize) * n.div_ceil(cols as usize);
         let tiles = tiles * count.div_ceil(spec.products as usize);
@@ -210,7 +210,7 @@ fn a_block_that_has_a_whole_tile_stores_at_once() {
         let sound = kernel(&spec);
         let never = with_initial(&sound, "stores", &holds(false)).expect("the flag");
         let always = with_initial(&sound, "stores", &holds(true)).expect("the flag");
-        let depth = spec.plan().expect("a sound spec").depth() as usize;
+        let depth = spec.plan().expect("a sound spec").k_step() as usize;
         for k in [0, 4, depth] {
             let size = Size { k, ..size(&spec) };
             let tiles = Launch::of(&spec, size, 1);

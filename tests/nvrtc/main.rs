@@ -1,6 +1,6 @@
 //! NVRTC compiles the generated source of every stage of both ladders and of a sample of random
 //! specs, for every architecture since Turing. A quarter of the rules of shipped tables is compiled
-//! for the first architecture whose table contains them. With `GEMM_EVERY_ROW` all rules are
+//! for the first architecture whose table contains them. With `GEMM_EVERY_RULE` all rules are
 //! compiled for all such architectures, which takes minutes longer. These tests need NVRTC, but no
 //! GPU.
 
@@ -79,7 +79,7 @@ fn main() -> ExitCode {
         trials.push(trial(format!("lists::{i}"), spec, &ARCHITECTURES));
     }
     let mut known = HashSet::new();
-    let every_row = std::env::var_os("GEMM_EVERY_ROW").is_some_and(|value| !value.is_empty());
+    let every_rule = std::env::var_os("GEMM_EVERY_RULE").is_some_and(|value| !value.is_empty());
     for (arch, class) in [75, 80, 89, 90, 100, 120]
         .into_iter()
         .flat_map(|arch| Accuracy::ALL.iter().map(move |class| (arch, *class)))
@@ -91,9 +91,9 @@ fn main() -> ExitCode {
             // Several rules may have the same kernel, and tables of several accuracy classes and
             // architectures may have the same rule.
             let rows = table.rules().iter().enumerate();
-            let once_for = every_row.then_some(arch);
+            let once_for = every_rule.then_some(arch);
             for (i, row) in rows.filter(|(_, row)| known.insert((once_for, row.spec.to_string()))) {
-                if !every_row && !gemm_cases::is_in_turn(i, 4, arch as usize) {
+                if !every_rule && !gemm_cases::is_in_turn(i, 4, arch as usize) {
                     continue;
                 }
                 let (name, spec) = (format!("ships::sm_{arch}_{class}_{of}_{i}"), row.spec.clone());

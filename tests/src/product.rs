@@ -381,7 +381,7 @@ fn steps(spec: &SgemmSpec) -> [usize; 3] {
         Ok(plan) if spec.bounds == Bounds::Aligned => {
             let (bm, bn) = plan.block_tile();
             // The rows are those of all blocks of a cluster.
-            [bm * plan.cluster(), bn, plan.depth()].map(|step| step as usize)
+            [bm * plan.cluster(), bn, plan.k_step()].map(|step| step as usize)
         }
         _ => [1; 3],
     }

@@ -84,7 +84,7 @@ pub fn multiples(plan: &SgemmPlan) -> [usize; 3] {
         Bounds::Guarded => [1; 3],
         Bounds::Aligned => {
             let (rows, columns) = plan.block_tile();
-            [rows * spec.cluster, columns, plan.depth()].map(|of| of as usize)
+            [rows * spec.cluster, columns, plan.k_step()].map(|of| of as usize)
         }
     }
 }

@@ -125,7 +125,7 @@ impl Spec {
             Self::Sgemm(plan) => {
                 let (rows, columns) = plan.block_tile();
                 let rows = rows * plan.spec().cluster;
-                ([rows, columns].map(|of| of as usize), plan.depth() as usize)
+                ([rows, columns].map(|of| of as usize), plan.k_step() as usize)
             }
         }
     }
@@ -142,7 +142,7 @@ impl Spec {
     /// because K = 0 converts nothing.
     pub(super) fn min_k(&self) -> usize {
         match self {
-            Self::Sgemm(plan) if plan.splits().is_some() => plan.depth() as usize,
+            Self::Sgemm(plan) if plan.splits().is_some() => plan.k_step() as usize,
             _ => 0,
         }
     }

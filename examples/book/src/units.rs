@@ -163,7 +163,8 @@ mod tests {
     /// (data sheet of H200). TF32 operands have half the rate, 8-bit operands twice the rate.
     #[test]
     fn rate_of_tensor_cores_depends_on_the_operands() {
-        let text = Counters { wgmma: 100, mma_flops: 4096 * 100, ..Counters::default() };
+        let mut text = Counters::default();
+        (text.wgmma, text.mma_flops) = (100, 4096 * 100);
         for (bits, cycles) in [(8, 50.0), (16, 100.0), (32, 200.0)] {
             let units = load(&text, None, Some(bits), 0);
             let unit = units.iter().find(|unit| unit.name == UnitName::TensorCores);

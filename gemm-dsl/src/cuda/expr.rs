@@ -120,7 +120,7 @@ pub(super) fn element(k: &Kernel, access: &Access) -> String {
         BufferLayout::Array { order, swizzle, .. } => {
             let mut index: Vec<Expr> = order.iter().map(|&d| access.index[d].clone()).collect();
             if let Some(swizzle) = swizzle {
-                exchange(k, buffer.physical_dims().unwrap_or_default(), *swizzle, &mut index);
+                exchange(k, super::stmt::dims_of(buffer), *swizzle, &mut index);
             }
             subscripts(&buffer.name, &index)
         }

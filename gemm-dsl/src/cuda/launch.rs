@@ -3,12 +3,10 @@
 use super::expr::text;
 use super::extremum::{MAX, extremum};
 use crate::ir::{Arith, BinaryOp, Elem, Expr, Kernel, VerifiedKernel};
+use crate::target::arch::STATIC_SHARED_BYTES;
 
 /// Maximum length of the number of blocks, in characters. A longer one has a line of its own.
 const LONGEST: usize = 60;
-
-/// Dynamic shared memory that a launch may use without a request, in bytes.
-const UNREQUESTED: u64 = 48 * 1024;
 
 /// Returns the sentences, one for each line; none if the number of blocks has no formula.
 pub(super) fn sentences(k: &VerifiedKernel) -> Vec<String> {
@@ -39,7 +37,7 @@ fn all(k: &VerifiedKernel) -> Option<Vec<String>> {
     };
     let shared = match k.contract().dynamic_shared_bytes() {
         0 => String::new(),
-        bytes @ ..=UNREQUESTED => format!(", with {bytes} bytes of dynamic shared memory"),
+        bytes @ ..=STATIC_SHARED_BYTES => format!(", with {bytes} bytes of dynamic shared memory"),
         bytes => format!(
             ", with {bytes} bytes of dynamic shared memory, which cudaFuncSetAttribute must allow"
         ),

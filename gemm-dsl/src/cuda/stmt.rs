@@ -262,10 +262,14 @@ pub(super) fn declaration(k: &Kernel, buffer: &Buffer) -> String {
     format!("{align}{} {}{}", element_type(buffer.elem), buffer.name, extents(k, buffer))
 }
 
+/// Physical extents of a C array.
+pub(super) fn dims_of(buffer: &Buffer) -> Vec<Expr> {
+    buffer.physical_dims().unwrap_or_else(|| unreachable!("verify: `{}` is an array", buffer.name))
+}
+
 /// Returns `[d0][d1]`, the physical extents of a C array.
 pub(super) fn extents(k: &Kernel, buffer: &Buffer) -> String {
-    let dims = buffer.physical_dims().unwrap_or_default();
-    dims.iter().map(|d| format!("[{}]", text(k, d))).collect()
+    dims_of(buffer).iter().map(|d| format!("[{}]", text(k, d))).collect()
 }
 
 /// Returns the pointer that the first statement declares, and the element to which the second one

@@ -231,13 +231,11 @@ impl Program {
     /// Turns an array of the caller into a list of `count` arrays.
     pub fn list(&mut self, slot: Slot, count: &Expr) {
         let array = match slot {
-            Slot::Input(n) => self.inputs.get_mut(n),
-            Slot::Output(n) => self.outputs.get_mut(n),
-            Slot::Temp(_) => None,
+            Slot::Input(n) => &mut self.inputs[n],
+            Slot::Output(n) => &mut self.outputs[n],
+            Slot::Temp(_) => unreachable!("list: a temporary is no array of the caller"),
         };
-        if let Some(array) = array {
-            array.count = Some(count.clone());
-        }
+        array.count = Some(count.clone());
     }
 
     /// Adds a temporary that the program writes before it reads it.

@@ -1,8 +1,10 @@
 //! Lowering of GEMMs. C = A·B is accumulated in `f32`. C is row-major, and the plan specifies the
 //! layouts of A and B.
 //!
-//! Builders follow the plan and make no decisions. [`GemmProblem`](shared::problem::GemmProblem)
-//! adds launch requirements that keep all indices inside an `int`. A and B have the same type,
+//! Builders follow the plan: it has all decisions about the kernel and its main loop. Constants of
+//! secondary loops, such as unroll factors, stand beside their loops.
+//!
+//! [`GemmProblem`](shared::problem::GemmProblem) adds launch requirements that keep all indices inside an `int`. A and B have the same type,
 //! [`StagedFactor`](shared::tile::StagedFactor). They differ only in their
 //! [`OperandPlan`](crate::plan::OperandPlan), for example in the contiguous axis.
 //!

@@ -12,57 +12,57 @@ use crate::tables::{ACCURACY, Header, INVARIANT, KernelTable, ReadTable, Rule, R
 use std::collections::HashMap;
 
 /// Maximum number of rules of a table.
-pub(super) const MAX_ROWS: usize = 256;
+pub(super) const MAX_RULES: usize = 256;
 
 /// Result of reading a table.
 pub(super) struct TableOutcome<S: Family> {
     /// The table, or all faults.
     pub table: Result<KernelTable<S>, Vec<Fault>>,
     /// First rule whose spec could be parsed.
-    pub first: Option<FirstRow<S>>,
+    pub first: Option<FirstRule<S>>,
 }
 
 /// Spec of a rule, and the start of each key's value.
-pub(super) type FirstRow<S> = (S, HashMap<&'static str, usize>);
+pub(super) type FirstRule<S> = (S, HashMap<&'static str, usize>);
 
 /// Parses and checks a table.
 pub(super) fn read<S: RuleSpec>(tokens: &[Token]) -> TableOutcome<S> {
     let mut table = TableReader::<S> {
-        rows: Vec::new(),
-        told: None,
+        rules: Vec::new(),
+        first_readable: None,
         faults: Vec::new(),
         header: Header::default(),
         left: ProblemSet::all(),
         conditions: Vec::new(),
-        first: None,
+        reference: None,
         count: 0,
         has_else: false,
         is_total: false,
     };
     let mut rest = Tokens::all(tokens);
     while !rest.is_empty() {
-        let row = rest.until(|token| token.is(';'));
-        rest = rest.after(row.len() + 1);
-        if row.is_empty() || table.is_word(row) {
+        let rule = rest.until(|token| token.is(';'));
+        rest = rest.after(rule.len() + 1);
+        if rule.is_empty() || table.is_word(rule) {
             continue;
         }
-        if table.count == MAX_ROWS {
-            table.faults.push((messages::too_many_rows(MAX_ROWS), Some(row.span())));
+        if table.count == MAX_RULES {
+            table.faults.push((messages::too_many_rules(MAX_RULES), Some(rule.span())));
             // The remaining tokens are not read, and they may contain the missing `else`.
             table.is_total = true;
             break;
         }
         table.count += 1;
-        table.row(row);
+        table.rule(rule);
     }
     if !table.has_else && !table.is_total {
         let last = tokens.len().checked_sub(1).map(|last| last..last + 1);
         table.faults.push((messages::no_else(), last));
     }
-    let TableReader { rows, told, mut faults, header, .. } = table;
+    let TableReader { rules, first_readable, mut faults, header, .. } = table;
     if faults.is_empty() {
         // A macro passes its table on as text that is parsed again, and text has a maximum length.
-        let bytes: usize = rows.iter().map(|row| row.to_string().len() + ";\n".len()).sum();
+        let bytes: usize = rules.iter().map(|rule| rule.to_string().len() + ";\n".len()).sum();
         if bytes > MAX_TEXT {
             faults.push((messages::too_long_table(bytes, MAX_TEXT), None));
         }
@@ -73,22 +73,22 @@ pub(super) fn read<S: RuleSpec>(tokens: &[Token]) -> TableOutcome<S> {
         faults.truncate(MAX_FAULTS);
         faults.push((too_many(more), None));
     }
-    let table = if faults.is_empty() { Ok(KernelTable::new(rows, header)) } else { Err(faults) };
-    TableOutcome { table, first: told }
+    let table = if faults.is_empty() { Ok(KernelTable::new(rules, header)) } else { Err(faults) };
+    TableOutcome { table, first: first_readable }
 }
 
 struct TableReader<S: Family> {
-    rows: Vec<Rule<S>>,
+    rules: Vec<Rule<S>>,
     /// First rule whose spec could be parsed.
-    told: Option<FirstRow<S>>,
+    first_readable: Option<FirstRule<S>>,
     faults: Vec<Fault>,
     header: Header,
     /// Problems that no earlier rule matches.
     left: ProblemSet,
     /// Valid conditions, each with the number of its rule.
     conditions: Vec<(Closure, usize)>,
-    /// Spec of the first rule, if it has no fault.
-    first: Option<S>,
+    /// Spec of the first rule without fault, with which later ones must agree.
+    reference: Option<S>,
     /// Number of rules so far.
     count: usize,
     /// True once there was an `else`.
@@ -102,16 +102,16 @@ impl<S: RuleSpec> TableReader<S> {
         self.faults.push((fault, Some(span)));
     }
 
-    /// Reads a header such as `invariant`. Returns false if the row is a rule.
-    fn is_word(&mut self, row: Tokens<'_>) -> bool {
-        let none = row.after(row.len());
-        let (word, again, head, rest) = match row.tokens() {
+    /// Reads a header such as `invariant`. Returns false if it is a rule.
+    fn is_word(&mut self, rule: Tokens<'_>) -> bool {
+        let none = rule.after(rule.len());
+        let (word, again, head, rest) = match rule.tokens() {
             [word] if S::VARIES.is_some() && word.text == INVARIANT => {
                 let again = std::mem::replace(&mut self.header.is_invariant, true);
-                (INVARIANT, again, row, none)
+                (INVARIANT, again, rule, none)
             }
             [word, colon, ..] if S::ROUNDS.is_some() && word.text == ACCURACY && colon.is(':') => {
-                let (head, rest) = self.accuracy_and_rest(row);
+                let (head, rest) = self.accuracy_and_rest(rule);
                 let granted = self.accuracy(head);
                 (ACCURACY, self.header.accuracy.replace(granted).is_some(), head, rest)
             }
@@ -122,19 +122,19 @@ impl<S: RuleSpec> TableReader<S> {
         }
         if !rest.is_empty() {
             self.count += 1;
-            self.row(rest);
+            self.rule(rest);
         }
         true
     }
 
-    /// Splits a row if a rule follows an `accuracy` header without a semicolon.
-    fn accuracy_and_rest<'t>(&mut self, row: Tokens<'t>) -> (Tokens<'t>, Tokens<'t>) {
+    /// Splits the tokens if a rule follows an `accuracy` header without a semicolon.
+    fn accuracy_and_rest<'t>(&mut self, rule: Tokens<'t>) -> (Tokens<'t>, Tokens<'t>) {
         const HEAD: usize = 3;
-        let is_class = row.get(2).is_some_and(|word| word.text.parse::<Accuracy>().is_ok());
-        if !is_class || arrow(row).is_none() {
-            return (row, row.after(row.len()));
+        let is_class = rule.get(2).is_some_and(|word| word.text.parse::<Accuracy>().is_ok());
+        if !is_class || arrow(rule).is_none() {
+            return (rule, rule.after(rule.len()));
         }
-        let (head, rest) = (row.first(HEAD), row.after(HEAD));
+        let (head, rest) = (rule.first(HEAD), rule.after(HEAD));
         let fault = messages::no_semicolon(&head[2].text, &rest.first(1).text());
         self.fault(fault, rest.first(1).span());
         (head, if rest[0].is(',') { rest.after(1) } else { rest })
@@ -142,28 +142,30 @@ impl<S: RuleSpec> TableReader<S> {
 
     /// Returns the accuracy class. Reports an unknown word, and then returns the least strict
     /// class.
-    fn accuracy(&mut self, row: Tokens<'_>) -> Accuracy {
-        let class = row.after(2);
+    fn accuracy(&mut self, rule: Tokens<'_>) -> Accuracy {
+        let class = rule.after(2);
         class.text().parse().unwrap_or_else(|fault: UnknownWord| {
-            let span = if class.is_empty() { row.span() } else { class.span() };
+            let span = if class.is_empty() { rule.span() } else { class.span() };
             self.fault(messages::no_accuracy(&fault), span);
             Accuracy::Norm
         })
     }
 
-    fn row(&mut self, row: Tokens<'_>) {
-        let Some(arrow) = arrow(row) else {
-            self.is_total |= row[0].text == "else";
-            return self
-                .fault(messages::no_arrow(S::CONDITION.example, S::LINE, &row.text()), row.span());
+    fn rule(&mut self, rule: Tokens<'_>) {
+        let Some(arrow) = arrow(rule) else {
+            self.is_total |= rule[0].text == "else";
+            return self.fault(
+                messages::no_arrow(S::CONDITION.example, S::LINE, &rule.text()),
+                rule.span(),
+            );
         };
-        let (head, line) = (row.first(arrow), row.after(arrow + 2));
+        let (head, line) = (rule.first(arrow), rule.after(arrow + 2));
         if head.is_empty() {
             self.is_total = true;
-            return self.fault(messages::no_condition(S::CONDITION.example), row.first(2).span());
+            return self.fault(messages::no_condition(S::CONDITION.example), rule.first(2).span());
         }
         if self.has_else {
-            self.fault(messages::behind_else(), row.span());
+            self.fault(messages::behind_else(), rule.span());
         }
         let (when, comes) = match head.tokens() {
             [word] if word.text == "else" => {
@@ -187,7 +189,7 @@ impl<S: RuleSpec> TableReader<S> {
             faults.extend(entry.map(|e| (messages::of_problem(key, asked), Some(e.key.span()))));
         }
         // Faults that concern a whole rule are reported at its spec.
-        let whole = if line.is_empty() { row.span() } else { line.span() };
+        let whole = if line.is_empty() { rule.span() } else { line.span() };
         self.faults.extend(faults.into_iter().map(|(f, span)| (f, span.or(Some(whole.clone())))));
         if kernels.is_some()
             && let Some((key, fault)) = self.refused(&spec, &given)
@@ -195,17 +197,17 @@ impl<S: RuleSpec> TableReader<S> {
             self.fault(fault, given[key].value_span());
         }
         if let Some(kernels) = kernels {
-            if let Some(key) = self.first.as_ref().and_then(|first| first.differs(&spec)) {
+            if let Some(key) = self.reference.as_ref().and_then(|first| first.differs(&spec)) {
                 self.fault(messages::other_work(key), whole);
             }
             if self.count == 1 {
-                self.first = Some(spec.clone());
+                self.reference = Some(spec.clone());
             }
-            self.rows.push(Rule { when, spec: spec.clone(), kernels });
+            self.rules.push(Rule { when, spec: spec.clone(), kernels });
         }
-        if self.told.is_none() && !unread.iter().any(|key| S::what(key).is_some()) {
+        if self.first_readable.is_none() && !unread.iter().any(|key| S::what(key).is_some()) {
             let starts = given.into_iter().map(|(key, entry)| (key, entry.value_span().start));
-            self.told = Some((spec, starts.collect()));
+            self.first_readable = Some((spec, starts.collect()));
         }
     }
 
@@ -247,9 +249,9 @@ impl<S: RuleSpec> TableReader<S> {
         if let Some(always) = when.constant() {
             self.is_total |= always;
             self.fault(messages::constant(always), span);
-        } else if let Some((_, row)) = self.conditions.iter().find(|(other, _)| *other == when) {
-            let row = *row;
-            self.fault(messages::repeated(row), span);
+        } else if let Some((_, rule)) = self.conditions.iter().find(|(other, _)| *other == when) {
+            let rule = *rule;
+            self.fault(messages::repeated(rule), span);
         } else {
             comes = self.left.take(&when);
             // Problems that match the condition alone, without regard to earlier rules.
@@ -302,10 +304,10 @@ fn for_layout<S: RuleSpec>(faults: &SpecErrors, layout_index: usize) -> SpecErro
 }
 
 /// Returns the index of `=>` outside all brackets.
-fn arrow(row: Tokens<'_>) -> Option<usize> {
+fn arrow(rule: Tokens<'_>) -> Option<usize> {
     let mut at = 0;
-    while at < row.len() {
-        let rest = row.after(at);
+    while at < rule.len() {
+        let rest = rule.after(at);
         if let [equals, more, ..] = rest.tokens()
             && equals.is('=')
             && more.is('>')

@@ -89,7 +89,7 @@ pub use epilogue::{EpiloguePlan, Guards};
 pub use mma::MmaPlan;
 pub use operand::{Axis, Edge, Fill, GROUP, OperandPlan, Pointers, Walk};
 pub use pipeline::{Pipeline, Ragged};
-pub(crate) use registers::{Registers, even_registers};
+pub(crate) use registers::{Registers, even_registers, launch_registers};
 pub(crate) use shared_memory::SharedBytes;
 pub use simt::naive::NaivePlan;
 pub use simt::tiled::{TiledPlan, WarpTile};

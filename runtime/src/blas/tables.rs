@@ -132,7 +132,7 @@ impl Shipped {
     /// # Errors
     /// Returns the errors of [`SgemmTable::choice`].
     pub(super) fn line(&self, problem: &SgemmProblem, asked: CallFeatures) -> Result<&str> {
-        let row = self.table.row(problem)?;
+        let row = self.table.rule(problem)?;
         let (layout, padded) = (problem.shape.lies(), problem.shape.padded);
         let lines = self.lines.get_or_init(|| {
             (0..self.table.rules().len() * LINES).map(|_| OnceLock::new()).collect()

@@ -82,7 +82,7 @@ fn every_row_is_reached_and_sound() {
         for shape in shapes(counts) {
             for target in targets(arch) {
                 let problem = SgemmProblem { shape, target };
-                let row = shipped.table.row(&problem).expect("in range");
+                let row = shipped.table.rule(&problem).expect("in range");
                 let of_row = reached.entry(row).or_default();
                 if !of_row.insert(shape.lies().to_string()) {
                     continue;
@@ -92,7 +92,7 @@ fn every_row_is_reached_and_sound() {
                     for &batch in &batches {
                         let problem = SgemmProblem { shape: shape.padded(padded), target };
                         // A condition may test `padded`.
-                        let row = shipped.table.row(&problem).expect("in range");
+                        let row = shipped.table.rule(&problem).expect("in range");
                         let asked = CallFeatures { scaled, batch };
                         let line = shipped.line(&problem, asked).expect("in range");
                         let spec: SgemmSpec = line.parse().expect("printed");
@@ -127,7 +127,7 @@ fn large_tiles_fill_the_device_or_are_shared() {
     let mut seen = 0;
     for shape in sides.chain(shapes(&[1])) {
         let problem = SgemmProblem { shape, target: Target { arch: 90, sms: 132 } };
-        let spec = &shipped.table.rules()[shipped.table.row(&problem).expect("in range")].spec;
+        let spec = &shipped.table.rules()[shipped.table.rule(&problem).expect("in range")].spec;
         let plan = spec.plan().expect("sound");
         let (m, n) = plan.block_tile();
         let line = spec.to_string();
@@ -315,7 +315,7 @@ fn tensor_cores_are_asked_where_that_is_granted() {
         let shape = SgemmShape::from(size).batch(count);
         let shipped =
             Tables::for_arch(Some(90), class).table(CallFeatures { scaled: false, batch });
-        let row = shipped.table.row(&SgemmProblem { shape, target }).expect("in range");
+        let row = shipped.table.rule(&SgemmProblem { shape, target }).expect("in range");
         shipped.table.rules()[row].spec.arith
     };
     for batch in [None, Some(Batch::Strided)] {

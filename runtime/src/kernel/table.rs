@@ -21,7 +21,7 @@ use std::sync::{Arc, OnceLock};
 /// A launch chooses its rule without a lock and without copying the table. A table from a macro is
 /// parsed once, by the first call that needs it. Other tables are parsed when they are built.
 pub struct Table<S: TableFamily, E = ()> {
-    rows: Rows<S>,
+    rules: RuleSource<S>,
     of: PhantomData<fn() -> E>,
 }
 
@@ -85,7 +85,7 @@ pub struct ParsedTable<S: TableFamily> {
 pub struct ParsedOnce<S: TableFamily>(OnceLock<ParsedTable<S>>);
 
 /// Source of a table's rules.
-enum Rows<S: TableFamily> {
+enum RuleSource<S: TableFamily> {
     /// Canonical text, and the slot for its parsed form.
     OfMacro(&'static str, fn() -> &'static ParsedOnce<S>),
     Owned(Arc<ParsedTable<S>>),
@@ -107,7 +107,7 @@ impl<S: TableFamily> ParsedTable<S> {
 impl<S: TableFamily> ParsedTable<S> {
     fn new(table: KernelTable<S>) -> Self {
         let lines = (0..table.rules().len() * S::LAYOUTS).map(|_| OnceLock::new()).collect();
-        let operands = match table.rules().first().map(|row| row.spec.interface()) {
+        let operands = match table.rules().first().map(|rule| rule.spec.interface()) {
             Some(Interface::Gemm { operands }) => operands,
             Some(Interface::Reduction { .. }) | None => List::EMPTY,
         };
@@ -120,10 +120,10 @@ impl<S: TableFamily> ParsedTable<S> {
     }
 
     /// Line of a rule's kernel, adapted to the layouts of the problem.
-    fn line_of(&self, row: usize, problem: &S::Problem) -> &str {
+    fn line_of(&self, rule: usize, problem: &S::Problem) -> &str {
         let way = S::layout_index(problem);
-        self.lines[row * S::LAYOUTS + way]
-            .get_or_init(|| self.table.kernel(row, problem).spec().to_string())
+        self.lines[rule * S::LAYOUTS + way]
+            .get_or_init(|| self.table.kernel(rule, problem).spec().to_string())
     }
 
     /// Program of the kernel for a problem.
@@ -139,27 +139,27 @@ impl<S: TableFamily> ParsedTable<S> {
 impl<S: TableFamily, E> Table<S, E> {
     #[doc(hidden)]
     pub const fn __from_macro(text: &'static str, slot: fn() -> &'static ParsedOnce<S>) -> Self {
-        Self { rows: Rows::OfMacro(text, slot), of: PhantomData }
+        Self { rules: RuleSource::OfMacro(text, slot), of: PhantomData }
     }
 
     /// Table of checked rules, whose operands are `E`.
     pub(super) fn checked(table: KernelTable<S>) -> Self {
-        Self { rows: Rows::Owned(Arc::new(ParsedTable::new(table))), of: PhantomData }
+        Self { rules: RuleSource::Owned(Arc::new(ParsedTable::new(table))), of: PhantomData }
     }
 
     /// Returns the rules as text, one rule per line, after the lines `invariant` and `accuracy` if
     /// the table has them.
     pub fn text(&self) -> &str {
-        match &self.rows {
-            Rows::OfMacro(text, _) => text,
-            Rows::Owned(read) => &read.text,
+        match &self.rules {
+            RuleSource::OfMacro(text, _) => text,
+            RuleSource::Owned(read) => &read.text,
         }
     }
 
     pub(super) fn read(&self) -> &ParsedTable<S> {
-        match &self.rows {
-            Rows::Owned(read) => read,
-            Rows::OfMacro(text, slot) => slot().0.get_or_init(|| {
+        match &self.rules {
+            RuleSource::Owned(read) => read,
+            RuleSource::OfMacro(text, slot) => slot().0.get_or_init(|| {
                 let table: Result<KernelTable<S>, SpecErrors> = text.parse();
                 match table {
                     Ok(table) => ParsedTable::new(table),
@@ -174,19 +174,19 @@ impl<S: TableFamily, E> Table<S, E> {
     }
 
     /// Index of the rule for a problem.
-    pub(crate) fn row(&self, problem: &S::Problem) -> Result<usize> {
+    pub(crate) fn rule(&self, problem: &S::Problem) -> Result<usize> {
         Ok(self.read().table.choose(problem)?)
     }
 
     /// Rule for a problem, with the reason for the choice.
     pub(crate) fn chosen(&self, problem: &S::Problem) -> Result<Choice> {
         let read = self.read();
-        let row = read.table.choose(problem)?;
-        let condition = read.table.rules()[row].when.as_ref().map(ToString::to_string);
-        let why = read.table.why(row, problem)?;
+        let rule = read.table.choose(problem)?;
+        let condition = read.table.rules()[rule].when.as_ref().map(ToString::to_string);
+        let why = read.table.why(rule, problem)?;
         let why: Vec<String> = why.into_iter().map(|(name, is)| format!("{name} = {is}")).collect();
-        let line = read.line_of(row, problem).to_owned();
-        Ok(Choice { rule: row, condition, spec: line, why: why.join(", ") })
+        let line = read.line_of(rule, problem).to_owned();
+        Ok(Choice { rule, condition, spec: line, why: why.join(", ") })
     }
 
     /// Compiles the kernels for these problems in advance.
@@ -219,11 +219,11 @@ impl From<OutOfRange> for Error {
 
 impl<S: TableFamily, E> Clone for Table<S, E> {
     fn clone(&self) -> Self {
-        let rows = match &self.rows {
-            Rows::OfMacro(text, slot) => Rows::OfMacro(text, *slot),
-            Rows::Owned(read) => Rows::Owned(Arc::clone(read)),
+        let rules = match &self.rules {
+            RuleSource::OfMacro(text, slot) => RuleSource::OfMacro(text, *slot),
+            RuleSource::Owned(read) => RuleSource::Owned(Arc::clone(read)),
         };
-        Self { rows, of: PhantomData }
+        Self { rules, of: PhantomData }
     }
 }
 

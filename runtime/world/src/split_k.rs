@@ -210,7 +210,7 @@ fn ranges(line: &str, spec: &SgemmSpec, k: usize) -> Result<Vec<Range<usize>>> {
              `batch` out",
         ));
     }
-    let Some(ranges) = spec.plan()?.ranges(k as u64) else {
+    let Some(ranges) = spec.plan()?.partitions(k as u64) else {
         let key = spec.depends_on_size().unwrap_or("split_k");
         return Err(Error::World(WorldError::Divided { line: line.to_owned(), key }));
     };

@@ -139,7 +139,7 @@ fn with_splits_given(gpu: &Device, spec: &SgemmSpec) -> Result<(), Failed> {
 /// Checks for the bits of ascending chains of multiply-adds, including the sign of zero, on
 /// operands that underflow, cancel and overflow.
 fn ascending(gpu: &Device, spec: &SgemmSpec) -> Result<(), Failed> {
-    let bk = spec.plan().map_or(8, |plan| plan.depth().max(8)) as usize;
+    let bk = spec.plan().map_or(8, |plan| plan.k_step().max(8)) as usize;
     for k in [1, 4, bk - 1, bk, bk + 1, 3 * bk + 4] {
         let size = Size::new(5, 12, k);
         for hard in Hard::ALL {

@@ -64,7 +64,7 @@ impl Sharing {
     /// Partition for `count` GEMMs of a size, on a device with `sms` SMs.
     pub fn new(spec: &SgemmSpec, Size { m, n, k }: Size, count: usize, sms: usize) -> Self {
         let plan = spec.plan().unwrap_or_else(|faults| panic!("`{spec}`: {faults}"));
-        let ((rows, cols), bk) = (plan.block_tile(), plan.depth() as usize);
+        let ((rows, cols), bk) = (plan.block_tile(), plan.k_step() as usize);
         let tile = Size { m: rows as usize, n: cols as usize, k: bk };
         let products = spec.products as usize;
         let tiles = Size { m: m.div_ceil(tile.m), n: n.div_ceil(tile.n), k: k.div_ceil(bk).max(1) };

@@ -60,7 +60,7 @@ fn along_tiles(extent: usize, tile: usize, alone: bool) -> ExtentSamples {
 
 /// Returns the samples for K. They start at the extent at which all pipeline stages are full.
 fn along_depth(extent: usize, plan: &SgemmPlan) -> ExtentSamples {
-    let depth = plan.depth() as usize;
+    let depth = plan.k_step() as usize;
     let (depth, first) = match plan.kind() {
         KernelKind::Naive(_) => (depth * NAIVE_DEPTH, 1),
         KernelKind::Direct(_) => (depth, 2),
@@ -183,11 +183,11 @@ fn of_product(launch: &mut LaunchLoad, plan: &SgemmPlan, size: Size) {
     if staged {
         let tiles = (m / rows).ceil() * (n / cols).ceil();
         let ranges = (launch.blocks / tiles).max(1.0);
-        let rounds = (k / f64::from(plan.depth()) / ranges).ceil();
+        let rounds = (k / f64::from(plan.k_step()) / ranges).ceil();
         launch.waits = Waits { rounds, ahead: f64::from(ahead), barriers, ..Waits::default() };
         if matches!(plan.kind(), KernelKind::Tiled(_)) {
             let warps = launch.blocks * f64::from(launch.threads.div_ceil(WARP));
-            let unrolled = plan.unroll().map_or(1.0, |by| f64::from(by) / f64::from(plan.depth()));
+            let unrolled = plan.unroll().map_or(1.0, |by| f64::from(by) / f64::from(plan.k_step()));
             let of_round = launch.work.instructions / warps / rounds;
             launch.waits.code = INSTRUCTION * of_round * unrolled.min(1.0);
         }

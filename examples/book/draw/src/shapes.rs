@@ -98,7 +98,7 @@ pub fn extents(plan: &SgemmPlan, most: SimulationLimits) -> Result<(usize, usize
     let (step, steps) = match plan.kind() {
         KernelKind::Naive(_) => (1, NAIVE_DEPTH),
         KernelKind::Direct(_) | KernelKind::Tiled(_) | KernelKind::Wgmma(_) => {
-            (plan.depth() as usize, DEPTH)
+            (plan.k_step() as usize, DEPTH)
         }
     };
     let products = products(plan) as u64;

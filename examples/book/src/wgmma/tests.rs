@@ -181,7 +181,7 @@ fn slots_are_handed_on_by_the_phases_that_the_text_makes() {
 fn stores(stage: &Stage<SgemmSpec>, tiles: &Tiles) {
     let plan = stage.spec.plan().expect("a plan");
     let (rows, columns) = plan.block_tile();
-    let bytes = u64::from((rows + columns) * plan.depth() * 2);
+    let bytes = u64::from((rows + columns) * plan.k_step() * 2);
     assert_eq!((tiles.slots, tiles.turns.len()), (1, 8));
     for (number, turn) in tiles.turns.iter().enumerate() {
         assert_eq!((turn.come, turn.after), (bytes, number.checked_sub(1)));

@@ -42,9 +42,14 @@ pub(in crate::cuda) fn tensor_copy(rank: usize, multicast: bool) -> String {
     format!("tensor_{}_{rank}d", if multicast { "multicast" } else { "copy" })
 }
 
+/// Bytes of a swizzled row. `wgmma` reads only swizzled rows.
+fn row_bytes(swizzle: TensorSwizzle) -> u32 {
+    swizzle.bytes().unwrap_or_else(|| unreachable!("verify: rows that `wgmma` reads are swizzled"))
+}
+
 /// Name of the function that builds the descriptor for rows with this swizzle.
 pub(in crate::cuda) fn descriptor(swizzle: TensorSwizzle) -> String {
-    format!("descriptor_{}", swizzle.bytes().unwrap_or_default())
+    format!("descriptor_{}", row_bytes(swizzle))
 }
 
 /// Name of the function for a `wgmma` instruction.
@@ -267,7 +272,7 @@ __device__ __forceinline__ void {name}(
 fn descriptor_definition(of: Descriptor) -> String {
     let Descriptor { swizzle, stride } = of;
     let (name, mode) = (descriptor(swizzle), of.mode());
-    let row = TensorSwizzle::bytes(swizzle).unwrap_or_default();
+    let row = row_bytes(swizzle);
     format!(
         "\
 // Shared-memory descriptor of a wgmma operand with K-major rows of {row} bytes.

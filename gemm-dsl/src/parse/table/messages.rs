@@ -2,11 +2,11 @@ use crate::error::SpecError;
 use crate::spec::Accuracy;
 use crate::spec::UnknownWord;
 
-pub(crate) fn no_arrow(when: &str, line: &str, row: &str) -> SpecError {
+pub(crate) fn no_arrow(when: &str, line: &str, rule: &str) -> SpecError {
     SpecError::at_value(
         &[],
         format!(
-            "a rule is a condition, `=>` and a spec, such as `{when} => {line}`; `{row}` has no \
+            "a rule is a condition, `=>` and a spec, such as `{when} => {line}`; `{rule}` has no \
              `=>`"
         ),
     )
@@ -35,11 +35,11 @@ pub(crate) fn behind_else() -> SpecError {
     )
 }
 
-pub(crate) fn repeated(row: usize) -> SpecError {
+pub(crate) fn repeated(rule: usize) -> SpecError {
     SpecError::at_value(
         &[],
         format!(
-            "rule {row} has the same condition, so this rule is never reached; leave one of the \
+            "rule {rule} has the same condition, so this rule is never reached; leave one of the \
              two rules out"
         ),
     )
@@ -139,7 +139,7 @@ pub(crate) fn inexact(key: &str, value: &str, needed: Option<Accuracy>) -> SpecE
     SpecError::at_value(&[], message)
 }
 
-pub(crate) fn too_many_rows(most: usize) -> SpecError {
+pub(crate) fn too_many_rules(most: usize) -> SpecError {
     SpecError::at_value(&[], format!("a table has at most {most} rules"))
 }
 

@@ -1,6 +1,6 @@
 //! Tests of tables: parsing, messages of faults, and hostile texts.
 
-use super::super::table::MAX_ROWS;
+use super::super::table::MAX_RULES;
 use super::super::{MAX_FAULTS, ReduceTableTokens, reduce_table};
 use super::{Faulty, messages, tokens, told};
 use crate::ir::Elem;
@@ -319,18 +319,18 @@ fn large_tables_are_read_or_refused() {
     let rows = |count: usize, line: &str| -> String {
         (0..count).map(|n| format!("len < {} => {line};", n + 1)).collect::<String>()
     };
-    let most = format!("{}else => items: 2;", rows(MAX_ROWS - 1, "items: 2"));
-    assert_eq!(table(&most).rules().len(), MAX_ROWS);
-    let text = format!("{} else => items: 2; len < 9 => block: 7", rows(MAX_ROWS, "items: 2"));
+    let most = format!("{}else => items: 2;", rows(MAX_RULES - 1, "items: 2"));
+    assert_eq!(table(&most).rules().len(), MAX_RULES);
+    let text = format!("{} else => items: 2; len < 9 => block: 7", rows(MAX_RULES, "items: 2"));
     let one_more = [("else => items: 2".to_owned(), "a table has at most 256 rules".to_owned())];
     assert_eq!(faults(&text), one_more);
     // Empty rules do not count.
-    assert_eq!(table(&format!("{}{most}", ";".repeat(9_000))).rules().len(), MAX_ROWS);
+    assert_eq!(table(&format!("{}{most}", ";".repeat(9_000))).rules().len(), MAX_RULES);
 
     // A macro's table is parsed again as text, and so is the canonical text of a table without
     // spaces.
     let sum = format!("map: |x| x{}", " + x".repeat(60));
-    let long = format!("{}else => {sum}", rows(MAX_ROWS - 1, &sum));
+    let long = format!("{}else => {sum}", rows(MAX_RULES - 1, &sum));
     let told = read(tokens(&long)).expect_err("a long table");
     let bytes = long.replace(';', ";\n").len() + ";\n".len();
     let message =

@@ -8,7 +8,7 @@ use crate::ir::{Elem, TensorSwizzle, Variant, Wgmma};
 use crate::plan::sgemm::epilogue_staging::BlockSize;
 use crate::plan::sgemm::mma::promoted;
 use crate::plan::sgemm::pipeline::Pipeline;
-use crate::plan::sgemm::registers::{Registers, even_registers};
+use crate::plan::sgemm::registers::{Registers, SETMAXNREG_UNIT, even_registers, launch_registers};
 use crate::plan::sgemm::shared_memory::SharedBytes;
 use crate::plan::sgemm::splits::SplitsPlan;
 use crate::spec::{Arith, Copies, Rect, SgemmSpec, Tile};
@@ -129,8 +129,9 @@ impl WgmmaPlan {
         if spec.producer && wished > even {
             // Only registers that were allocated at launch can be redistributed: `setmaxnreg.inc`
             // waits until other warps have released enough.
-            let all = even / 8 * 8 * threads;
-            let left = all.saturating_sub(OF_PRODUCER * WARPGROUP) / multiplying.max(1) / 8 * 8;
+            let all = launch_registers(threads, spec.resident_blocks()) * threads;
+            let left = all.saturating_sub(OF_PRODUCER * WARPGROUP) / multiplying.max(1);
+            let left = left / SETMAXNREG_UNIT * SETMAXNREG_UNIT;
             let of_thread = left.min(MOST_ASKED);
             if of_thread > even {
                 plan.registers = decided(

@@ -72,7 +72,8 @@ fn reductions_of_other_lengths_follow_each_other() {
             let cut = Cut::Lengths(vec![x.len() / 64 * 32, x.len() - x.len() / 64 * 32]);
             let split = Split::Cols(cut);
             let distribution = Distribution { rows: 1, cols: x.len(), split };
-            sums.push(kernel.on(rank).run(&rank.upload(&distribution, x)?)?.to_bits());
+            let x = rank.upload(&distribution, x)?;
+            sums.push(kernel.on(rank).run(&x)?.to_bits());
         }
         Ok(sums)
     });

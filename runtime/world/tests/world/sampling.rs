@@ -124,7 +124,7 @@ pub fn terms(
     (m, n, k): (usize, usize, usize),
     ranks: usize,
 ) -> [Distribution; 2] {
-    let ranges = spec.plan().expect("a sound line").ranges(k as u64).expect("a number of them");
+    let ranges = spec.plan().expect("a sound line").partitions(k as u64).expect("a number of them");
     let mut lengths = vec![0; ranks];
     let mut owners: Vec<usize> = ranges.iter().map(|_| rng.usize(0..ranks)).collect();
     owners.sort_unstable();

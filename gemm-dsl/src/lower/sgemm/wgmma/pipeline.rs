@@ -7,7 +7,7 @@ use crate::ir::{
     Access, BufferId, Change, Const, Expr, For, KernelBuilder, MbarrierId, ProxyFence, Unroll, Var,
 };
 use crate::lower::sgemm::wgmma::accumulators::WgmmaAccumulators;
-use crate::plan::{WARPGROUP, even_registers};
+use crate::plan::{WARPGROUP, launch_registers};
 use crate::spec::{Copies, Factor};
 use crate::target::arch::WARP;
 
@@ -51,7 +51,7 @@ pub(super) fn run(b: &mut KernelBuilder, consumers: &Consumers<'_>) {
             });
             if let Some([few, many]) = limits {
                 let (t, spec) = (frame.t, frame.plan.spec());
-                let even = even_registers(t.threads().into(), spec.resident_blocks()) / 8 * 8;
+                let even = launch_registers(t.threads(), spec.resident_blocks());
                 let (threads, consumers) = (t.threads(), t.epilogue_threads());
                 b.comment(format!(
                     "Registers move to the consumers: {WARPGROUP} * {few} + {consumers} * {many} = \
