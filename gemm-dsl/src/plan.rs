@@ -20,7 +20,9 @@ pub use sgemm::{
     OperandPlan, Pipeline, Pointers, Ragged, ReadPlan, SgemmPlan, SplitsPlan, TiledPlan, Walk,
     WarpTile, WgmmaPlan,
 };
-pub(crate) use sgemm::{MAX_EXTENT, MAX_SPLIT, Registers, SharedBytes, WARPGROUP, even_registers};
+pub(crate) use sgemm::{
+    MAX_EXTENT, MAX_SPLIT, Registers, SharedBytes, WARPGROUP, even_registers, launch_registers,
+};
 
 use crate::error::{self, SpecError, SpecErrors};
 use crate::ir;
