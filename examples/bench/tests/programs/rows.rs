@@ -71,7 +71,7 @@ fn tables_are_as_wide_as_the_terminal() {
         // The first line is the title.
         let widths = table.lines().skip(1).map(|line| line.chars().count());
         assert!(widths.max() <= columns.parse().ok(), "{columns}:\n{table}");
-        assert!(table.contains("chosen") && table.contains("inner <="), "{columns}:\n{table}");
+        assert!(table.contains(" rule ") && table.contains("inner <="), "{columns}:\n{table}");
     }
 }
 
