@@ -36,10 +36,10 @@
 //! * **One way to share K.** `stream_k` divides the K iterations of all tiles among blocks, so it
 //!   excludes `split_k`.
 //! * **Division.** The thread tile divides the block tile. A warp tile divides the block tile and
-//!   is 32 thread tiles. `fragment: split` needs thread tiles in multiples of 4. `slices` divides
-//!   the tile's K; the quotient is a thread's number of k steps per tile. `partials` divides this
-//!   number and `unroll`. Under `stages`, the number of steps is even and greater than `spread`.
-//!   With tensor cores it may be odd, and is at least `spread`.
+//!   is 32 thread tiles. `fragment: split` needs thread tiles in multiples of 4, and `split_n` only
+//!   their columns. `slices` divides the tile's K; the quotient is a thread's number of k steps per
+//!   tile. `partials` divides this number and `unroll`. Under `stages`, the number of steps is even
+//!   and greater than `spread`. With tensor cores it may be odd, and is at least `spread`.
 //! * **Vectors.** Under `float4`, the contiguous extent of a tile that is read by vectors must be a
 //!   multiple of a vector's elements (4 of `f32`). This extent is K for a row-major A and N for a
 //!   row-major B. It is M for a column-major A and K for a column-major B. Every other access falls

@@ -267,6 +267,14 @@ pub(super) const SPECS: &[Faulty] = &[
         )],
     ),
     (
+        "tile: 64x64x8, thread: 4x2, fragment: split_n",
+        &[(
+            "split_n",
+            "`fragment: split_n` divides the columns of `thread: 4x2` into vectors of four: 2 mod \
+             4 = 2; use a multiple of 4 such as `thread: 8x8`, or another `fragment`",
+        )],
+    ),
+    (
         "tile: 32x32x8, stages: 2, spread: 9",
         &[(
             "9",

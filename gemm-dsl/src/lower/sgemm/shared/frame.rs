@@ -302,16 +302,17 @@ impl<'p> Frame<'p> {
 
 /// Phrase on the outputs of a thread: their number and the distances between them.
 fn outputs_text(t: &TiledPlan) -> String {
-    let (run, sub_tiles, times) = match t.fragment() {
+    let ([run_m, run_n], sub_tiles, times) = match t.fragment() {
         Fragment::Blocked => return "TM x TN adjacent outputs".to_owned(),
-        Fragment::Strided => (1, "", ""),
-        Fragment::Split => (4, " in 4 x 4 sub-tiles", "4 * "),
+        Fragment::Strided => ([1; 2], "", ""),
+        Fragment::Split => ([4; 2], " in 4 x 4 sub-tiles", "4 * "),
+        Fragment::SplitN => ([t.tm(), 4], " in TM x 4 sub-tiles", "4 * "),
     };
     let of = if t.warp().is_some() { "LANES" } else { "THREADS" };
-    let apart = [(t.tm(), "M", "rows"), (t.tn(), "N", "columns")].into_iter();
-    let apart = apart.filter(|(count, ..)| *count > run);
+    let apart = [(t.tm(), run_m, "M", "rows"), (t.tn(), run_n, "N", "columns")].into_iter();
+    let apart = apart.filter(|(count, run, ..)| count > run);
     let apart: Vec<String> =
-        apart.map(|(_, axis, lines)| format!("{times}{of}_{axis} {lines}")).collect();
+        apart.map(|(_, _, axis, lines)| format!("{times}{of}_{axis} {lines}")).collect();
     match apart.is_empty() {
         true => format!("TM x TN outputs{sub_tiles}"),
         false => format!("TM x TN outputs{sub_tiles}, {} apart", apart.join(" and ")),
@@ -325,16 +326,15 @@ fn position(
     tid: Var,
     [bm, bn, tm, tn]: [Const; 4],
 ) -> (Elements, Elements) {
-    let adjacent = Adjacent::from_fragment(t.fragment());
-    let step = |own: Const| adjacent.step(own);
+    let [rows, cols] = Adjacent::from_fragment(t.fragment());
     let what = outputs_text(t);
     let (first_row, first_col, threads_m, threads_n) = match t.warp() {
         None => {
             let threads_m = b.constant("THREADS_M", bm / tm, "threads along M");
             let threads_n = b.constant("THREADS_N", bn / tn, "threads along N");
             b.comment(format!("A thread computes {what}."));
-            let row = b.let_("thread_row", tid / threads_n * step(tm));
-            let col = b.let_("thread_col", tid % threads_n * step(tn));
+            let row = b.let_("thread_row", tid / threads_n * rows.step(tm));
+            let col = b.let_("thread_col", tid % threads_n * cols.step(tn));
             (row, col, threads_m, threads_n)
         }
         Some(warp) => {
@@ -348,13 +348,13 @@ fn position(
             let lane = b.let_("lane", tid % WARP as i32);
             let warp_row = warp / (bn / wn) * wm;
             let warp_col = warp % (bn / wn) * wn;
-            let row = b.let_("thread_row", warp_row + lane / lanes_n * step(tm));
-            let col = b.let_("thread_col", warp_col + lane % lanes_n * step(tn));
+            let row = b.let_("thread_row", warp_row + lane / lanes_n * rows.step(tm));
+            let col = b.let_("thread_col", warp_col + lane % lanes_n * cols.step(tn));
             (row, col, lanes_m, lanes_n)
         }
     };
     (
-        Elements { adjacent, first: first_row, name: tm, count: t.tm(), threads: threads_m },
-        Elements { adjacent, first: first_col, name: tn, count: t.tn(), threads: threads_n },
+        Elements { adjacent: rows, first: first_row, name: tm, count: t.tm(), threads: threads_m },
+        Elements { adjacent: cols, first: first_col, name: tn, count: t.tn(), threads: threads_n },
     )
 }

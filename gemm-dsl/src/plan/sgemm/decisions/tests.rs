@@ -52,6 +52,7 @@ fn specs() -> impl Strategy<Value = SgemmSpec> {
         "unroll: 4",
         "partials: 2",
         "fragment: split",
+        "fragment: split_n",
         "fragment: strided",
         "float4",
         "transpose",

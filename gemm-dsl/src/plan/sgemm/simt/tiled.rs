@@ -71,7 +71,8 @@ facts! {
         /// Splits of A and B that an earlier launch computes, and whose tiles are staged.
         splits: Option<SplitsPlan>,
         /// Assignment of elements to threads on CUDA cores. It covers the warp tile or, if there is
-        /// none, the block tile. Under [`Fragment::Split`], `tm` and `tn` are multiples of 4.
+        /// none, the block tile. Under [`Fragment::Split`], `tm` and `tn` are multiples of 4; under
+        /// [`Fragment::SplitN`], `tn` is.
         fragment: Fragment,
         /// Order of the multiply-adds of a fragment.
         order: Order,
