@@ -81,12 +81,14 @@ const GROUPS: [(&str, &[&str]); 7] = [
             "fragment",
             "order",
             "partials",
+            "fold_tiles",
         ],
     ),
     (
         "Memory and pipeline",
         &[
             "float4",
+            "adjacent",
             "transpose",
             "pad_a",
             "pad_b",

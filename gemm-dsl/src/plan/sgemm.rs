@@ -3,16 +3,18 @@
 //! A GEMM spec is valid if all of the following hold:
 //!
 //! * **Numbers.** Every dimension is at least 1. So are `coarsen`, `unroll` (at most 1024),
-//!   `products`, `partials`, `spread`, `raster`, `slices`, `split_k` (at most 65,535) and
-//!   `blocks_per_sm`; `stages` is at least 2. A name is a CUDA C++ identifier with at least one
+//!   `products`, `partials`, `adjacent`, `spread`, `raster`, `slices`, `split_k` (at most 65,535)
+//!   and `blocks_per_sm`; `stages` is at least 2. A name is a CUDA C++ identifier with at least one
 //!   letter or digit.
 //! * **No key without effect.** `fragment`, `transpose`, `pad_a`, `pad_b`, `prefetch`,
-//!   `double_buffer`, `stages`, `spread`, `warp`, `order`, `stream_k` and `products` need `tile`.
-//!   `block`, `lanes` and `coarsen` exclude it. Without `tile`, `coarsen` and `partials` exclude
-//!   `thread`, `lanes: k`, `float4`, `slices` and `split_k`. `products` needs `batch`. `transpose`
-//!   needs a K-major matrix, so it excludes `layout: tn`. `fragment` needs a thread tile with more
-//!   than one element. `order` needs a thread tile with more than one row and more than one column.
-//!   `spread` needs `stages`. `float4` needs at least one access that it can widen.
+//!   `double_buffer`, `stages`, `spread`, `warp`, `order`, `stream_k`, `products`, `adjacent` and
+//!   `fold_tiles` need `tile`. `block`, `lanes` and `coarsen` exclude it. Without `tile`, `coarsen`
+//!   and `partials` exclude `thread`, `lanes: k`, `float4`, `slices` and `split_k`. `products` needs
+//!   `batch`. `transpose` needs a K-major matrix, so it excludes `layout: tn`. `fragment` needs a
+//!   thread tile with more than one element. `order` needs a thread tile with more than one row and
+//!   more than one column. `spread` needs `stages`. `fold_tiles` needs `partials`. `adjacent`
+//!   excludes `float4`, `stages`, `convert: matrix` and `mma: wgmma`. `float4` needs at least one
+//!   access that it can widen.
 //! * **Tensor cores.** Any `arith` except `f32` excludes `thread`, `fragment`, `order` and
 //!   `partials`. Without `mma: wgmma`, `arith` needs a `warp` that is a multiple of 16x8, and must
 //!   not be `f16x3`. The tile's K is a multiple of the instruction's K (8 for `tf32`, else 16)
@@ -42,9 +44,9 @@
 //!   and greater than `spread`. With tensor cores it may be odd, and is at least `spread`.
 //! * **Vectors.** Under `float4`, the contiguous extent of a tile that is read by vectors must be a
 //!   multiple of a vector's elements (4 of `f32`). This extent is K for a row-major A and N for a
-//!   row-major B. It is M for a column-major A and K for a column-major B. Every other access falls
-//!   back to a single element if the layout does not allow 16 bytes. Warpgroups access C and the
-//!   epilogue operands 16 bytes at a time.
+//!   row-major B. It is M for a column-major A and K for a column-major B. `adjacent` divides these
+//!   extents. Every other access falls back to a single element if the layout does not allow 16
+//!   bytes. Warpgroups access C and the epilogue operands 16 bytes at a time.
 //! * **Resources.** A block has at most 1024 threads. They include those of all `products` and
 //!   `slices`, and all 32 lanes of each warp under `lanes: k`. It has at most 227 KiB of shared
 //!   memory. An SM holds at most 32 blocks, 2048 threads, 228 KiB of shared memory (1 KiB per block
@@ -271,6 +273,11 @@ impl SgemmPlan {
     /// Independent partial accumulators of one element of C; at least 1.
     pub fn partials(&self) -> u32 {
         self.spec.partials
+    }
+
+    /// Returns true if the partial accumulators of an element are added after every K tile.
+    pub fn folds_tiles(&self) -> bool {
+        self.spec.fold_tiles
     }
 
     /// Distribution of K among blocks.

@@ -93,10 +93,11 @@ proptest! {
         }
         for operand in [tiled.a(), tiled.b()] {
             let elements = operand.extent() * operand.depth();
-            prop_assert!(operand.accesses() * operand.width() * threads >= elements);
-            prop_assert!((operand.accesses() - 1) * operand.width() * threads < elements);
-            // A vector never straddles a row.
-            prop_assert!(operand.line().is_multiple_of(operand.width()));
+            prop_assert!(operand.runs() * operand.run() * threads >= elements);
+            prop_assert!((operand.runs() - 1) * operand.run() * threads < elements);
+            prop_assert!(operand.run().is_multiple_of(operand.width()));
+            // A run never straddles a row.
+            prop_assert!(operand.line().is_multiple_of(operand.run()));
             let (_, row) = operand.shared_tile();
             prop_assert!(row.is_multiple_of(operand.store_width()));
             // Splits are copied without guards.

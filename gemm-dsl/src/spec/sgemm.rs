@@ -10,7 +10,7 @@ pub use words::{
 use super::table::{Table, derived_name, given_name, spec};
 use super::{Arith, Block, Epilogue, Rect, Spec, Tile};
 use crate::ir::{Mma, Wgmma};
-use acts::{BOXES, MATRIX, PRODUCER, TILE, WARPGROUPS, naive};
+use acts::{BOXES, MATRIX, PARTIAL_SUMS, PRODUCER, SCALAR_COPIES, TILE, WARPGROUPS, naive};
 
 spec! {
     /// GEMM C\[M,N\] = A\[M,K\]·B\[K,N\] in `f32`. C is row-major;
@@ -46,6 +46,10 @@ spec! {
         /// dependent multiply-adds, cost registers, and change the order of summation.
         partials(u32): u32 = 1, "partials{}",
             least 1 "an element needs at least one sum";
+        /// Adds the partial sums of an element to its accumulator after every K tile, instead of once
+        /// after all of K. The sums of different tiles then stay apart, at the cost of an addition
+        /// per tile and partial sum, and of a register for the accumulator.
+        fold_tiles(bool): bool = false, "fold_tiles", on PARTIAL_SUMS;
         /// Block tile, staged in shared memory: MxN elements of C, computed in steps of K.
         tile(Tile): Option<Tile> = None, "";
         /// Thread tile: the elements of C that one thread keeps in registers. A larger tile reuses
@@ -56,6 +60,12 @@ spec! {
         fragment(Fragment): Fragment = Fragment::Blocked, "{}", on TILE;
         /// Accesses memory in vectors of 16 bytes, such as a `float4`, wherever the layout allows.
         float4(bool): bool = false, "float4";
+        /// Number of adjacent elements of a tile that one thread copies, by scalar loads and stores.
+        /// By default, consecutive threads copy consecutive elements, so that accesses coalesce.
+        /// Larger numbers reproduce kernels whose threads copy runs of elements without `float4`.
+        adjacent(u32): u32 = 1, "adjacent{}",
+            least 1 "a thread copies at least one element at a time",
+            on SCALAR_COPIES;
         /// Stores K-major operands (A under `nn` and `nt`, B under `nt` and `tt`) transposed in
         /// shared memory. Other operands already have the layout that threads read. It does not
         /// transpose the matrices A and B: the key `layout` does.

@@ -84,8 +84,11 @@ pub fn all() -> Result<Vec<PinnedSpec>, SpecErrors> {
 type Change = fn(SgemmSpec) -> SgemmSpec;
 
 /// Stages with such changes, by name.
-const PUBLISHED: [(&str, Change); 1] =
-    [("split_fragment", |stage| stage.fragment(Fragment::SplitN))];
+const PUBLISHED: [(&str, Change); 3] = [
+    ("padded_prefetch", |stage| stage.fold_tiles(true)),
+    ("split_fragment", |stage| stage.fragment(Fragment::SplitN)),
+    ("guarded_scalar", |stage| stage.adjacent(4)),
+];
 
 /// Stages as published kernels have them.
 fn published() -> Result<Vec<PinnedSpec>, SpecErrors> {

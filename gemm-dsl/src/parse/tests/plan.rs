@@ -250,6 +250,30 @@ pub(super) const SPECS: &[Faulty] = &[
         )],
     ),
     (
+        "tile: 32x30x8, adjacent: 4",
+        &[(
+            "4",
+            "`adjacent: 4` does not divide a row of B, which has N = 30 elements in `tile: 32x30x8`: \
+             30 mod 4 = 2; use a divisor of 30",
+        )],
+    ),
+    (
+        "tile: 32x32x8, float4, adjacent: 4",
+        &[(
+            "adjacent",
+            "`adjacent` has no effect: a kernel without `tile`, or with `float4`, `stages` or \
+             converted matrices, copies no tile by scalar loads and stores; leave `adjacent` out",
+        )],
+    ),
+    (
+        "tile: 32x32x8, fold_tiles",
+        &[(
+            "fold_tiles",
+            "`fold_tiles` has no effect: an element of C has no partial sums in a tile; add \
+             `partials: 2`, or leave `fold_tiles` out",
+        )],
+    ),
+    (
         "tile: 32x32x6, transpose, stages: 2, float4, pad_b: 1",
         &[(
             "float4",

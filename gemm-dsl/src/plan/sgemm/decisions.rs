@@ -39,7 +39,8 @@ impl SgemmPlan {
         if !matches!(self.kind(), KernelKind::Direct(_) | KernelKind::Wgmma(_)) {
             let unroll = self.unroll().map_or("default".to_owned(), |by| format!("by {by}"));
             list.say("k loop unrolling", unroll);
-            list.say("partial sums", self.partials().to_string());
+            let when = if self.folds_tiles() { ", added after every K tile" } else { "" };
+            list.say("partial sums", format!("{}{when}", self.partials()));
         }
         list.say(
             "split-K partitions",
@@ -284,9 +285,14 @@ fn operand(plan: &OperandPlan, list: &mut Decisions) {
         }
     };
     list.because(of("copies"), walk, plan.walk.why);
+    let of_run = match (plan.runs(), plan.accesses_of_run()) {
+        (_, 1) => String::new(),
+        (1, accesses) => format!(" run of {accesses}"),
+        (_, accesses) => format!(" runs of {accesses}"),
+    };
     let widths = format!(
-        "{} per thread, {}-byte loads, {}-byte stores",
-        plan.accesses(),
+        "{}{of_run} per thread, {}-byte loads, {}-byte stores",
+        plan.runs(),
         plan.elem().size() * plan.width(),
         plan.elem().size() * plan.store_width(),
     );

@@ -69,6 +69,12 @@ pub(super) fn plausible() -> impl Strategy<Value = SgemmSpec> {
             if spec.convert == Convert::Matrix && !spec.is_wgmma() {
                 OF_F32_TILES.iter().for_each(|key| spec.reset(key));
             }
+            if spec.float4 || spec.stages.is_some() || spec.converts_matrices() {
+                spec.reset("adjacent");
+            }
+            if spec.partials == 1 {
+                spec.reset("fold_tiles");
+            }
             if spec.is_wgmma() {
                 OF_LANES.iter().for_each(|key| spec.reset(key));
             }

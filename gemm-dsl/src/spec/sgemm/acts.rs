@@ -11,6 +11,29 @@ pub(super) const TILE: ActsOn<SgemmSpec> = ActsOn {
     suggestion: Suggestion::Or("add a tile such as `tile: 64x64x8`"),
 };
 
+/// GEMMs whose threads keep partial sums while they multiply staged tiles.
+pub(super) const PARTIAL_SUMS: ActsOn<SgemmSpec> = ActsOn {
+    includes: |spec| spec.tile.is_some() && spec.partials > 1,
+    rests_on: &["partials", "tile"],
+    because: "an element of C has no partial sums in a tile",
+    suggestion: Suggestion::Add(&[
+        ("tile: 64x64x8", |spec| spec.tile.is_some()),
+        ("partials: 2", |spec| spec.partials > 1),
+    ]),
+};
+
+/// GEMMs that stage tiles by loads and stores of single elements.
+pub(super) const SCALAR_COPIES: ActsOn<SgemmSpec> = ActsOn {
+    includes: |spec| {
+        let scalar = !spec.float4 && spec.stages.is_none() && !spec.converts_matrices();
+        spec.tile.is_some() && scalar
+    },
+    rests_on: &["tile", "float4", "stages", "convert", "mma", "arith"],
+    because: "a kernel without `tile`, or with `float4`, `stages` or converted matrices, copies no \
+              tile by scalar loads and stores",
+    suggestion: Suggestion::Leave,
+};
+
 /// GEMMs whose multiplications run on tensor cores.
 pub(super) const MATRIX: ActsOn<SgemmSpec> = ActsOn {
     includes: |spec| spec.arith != Arith::F32,

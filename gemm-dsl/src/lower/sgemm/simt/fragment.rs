@@ -15,12 +15,31 @@ use crate::spec::Order;
 pub(super) fn accumulators(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Accumulators {
     match &tiled.mma {
         None => {
-            let (acc, partials) = (tiled.plan.types().acc, tiled.plan.partials());
-            let share = AccumulatorShare::Thread { partials };
+            let partials = if tiled.plan.folds_tiles() { 1 } else { tiled.plan.partials() };
+            let (acc, share) = (tiled.plan.types().acc, AccumulatorShare::Thread { partials });
             Accumulators::zeroed(b, acc, [&tiled.rows, &tiled.cols], share)
         }
         Some(warp) => Accumulators::from_mma(MmaAccumulators::declare(b, tiled, warp)),
     }
+}
+
+/// Emits `body`, which multiplies a K tile and adds the products to accumulators. These are `acc`,
+/// or partial accumulators of the tile, which are then added to `acc`.
+pub(super) fn of_tile(
+    b: &mut KernelBuilder,
+    tiled: &Tiled<'_>,
+    acc: &Accumulators,
+    body: impl FnOnce(&mut KernelBuilder, &Accumulators),
+) {
+    if !tiled.plan.folds_tiles() {
+        return body(b, acc);
+    }
+    let (elem, partials) = (tiled.plan.types().acc, tiled.plan.partials());
+    let elements = [&tiled.rows, &tiled.cols];
+    let partial = Accumulators::zeroed(b, elem, elements, AccumulatorShare::Tile { partials });
+    body(b, &partial);
+    b.comment("Add the partial sums of this K tile.");
+    acc.fold(b, elements, &partial);
 }
 
 /// Fragments of A and B for one k step.
@@ -54,6 +73,10 @@ impl FragmentRegisters {
 
 /// Multiplies the tile in buffer `slot`, and adds the products to the accumulators.
 pub(crate) fn multiply(b: &mut KernelBuilder, tiled: &Tiled<'_>, acc: &Accumulators, slot: &Expr) {
+    of_tile(b, tiled, acc, |b, acc| multiply_tile(b, tiled, acc, slot));
+}
+
+fn multiply_tile(b: &mut KernelBuilder, tiled: &Tiled<'_>, acc: &Accumulators, slot: &Expr) {
     let partials = tiled.plan.partials();
     let steps = tiled.steps();
     let step = |b: &mut KernelBuilder, at: Expr, partial: Expr| {

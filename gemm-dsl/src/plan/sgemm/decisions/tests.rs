@@ -51,6 +51,9 @@ fn specs() -> impl Strategy<Value = SgemmSpec> {
         "unroll: 2",
         "unroll: 4",
         "partials: 2",
+        "partials: 2, fold_tiles",
+        "adjacent: 2",
+        "adjacent: 4",
         "fragment: split",
         "fragment: split_n",
         "fragment: strided",
@@ -165,6 +168,12 @@ fn access_widths_are_stated_in_bytes() {
     for (line, name, said) in [
         (narrow, "copy accesses of B", "2 per thread, 4-byte loads, 4-byte stores"),
         (wide, "copy accesses of B", "1 per thread, 16-byte loads, 16-byte stores"),
+        (
+            "tile: 64x64x8, thread: 4x4, adjacent: 2",
+            "copy accesses of B",
+            "1 run of 2 per thread, \
+             4-byte loads, 4-byte stores",
+        ),
         (narrow, "fragment loads of B", "4 bytes"),
         (wide, "fragment loads of B", "16 bytes"),
         (narrow, "stores to C", "4 bytes"),

@@ -54,6 +54,20 @@ pub(crate) fn float4_width(plan: &OperandPlan, tile: Tile) -> SpecError {
     )
 }
 
+pub(crate) fn adjacent_of_line(adjacent: u32, plan: &OperandPlan, tile: Tile) -> SpecError {
+    let (operand, axis, width) = (plan.letter(), plan.contiguous(), plan.line());
+    let line = if plan.lines_are_rows() { "row" } else { "column" };
+    SpecError::at_value(
+        &["adjacent", "tile", "layout"],
+        format!(
+            "`adjacent: {adjacent}` does not divide a {line} of {operand}, which has {axis} = \
+             {width} elements in `tile: {tile}`: {width} mod {adjacent} = {}; use a divisor of \
+             {width}",
+            width % adjacent.max(1),
+        ),
+    )
+}
+
 pub(crate) fn float4_without_access(tile: Tile) -> SpecError {
     SpecError::at_key(
         &[
@@ -77,9 +91,10 @@ pub(crate) fn float4_without_access(tile: Tile) -> SpecError {
 
 pub(crate) fn registers(guilty: &'static str, r: &Registers) -> SpecError {
     let Rect { m, n } = r.thread;
-    let partials = match r.partials {
-        1 => String::new(),
-        p => format!(" · {p} partial sums"),
+    let partials = match (r.partials, r.folds_tiles) {
+        (1, _) => String::new(),
+        (p, false) => format!(" · {p} partial sums"),
+        (p, true) => format!(" · ({p} partial sums + 1 sum)"),
     };
     let staged = match r.staged {
         0 => String::new(),

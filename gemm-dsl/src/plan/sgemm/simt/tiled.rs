@@ -154,6 +154,7 @@ impl TiledPlan {
             by_vectors: adjacent(own, types.factor(factor)),
             asynchronous,
             pitched: spec.pitched && splits.is_none(),
+            adjacent: spec.adjacent,
             mma,
             splits: splits.map(|splits| splits.count()),
         };
