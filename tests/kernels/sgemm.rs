@@ -4,7 +4,7 @@ mod counters;
 mod gpu;
 mod tables;
 use gemm_dsl::plan::KernelKind;
-use gemm_dsl::spec::{Bounds, SgemmSpec};
+use gemm_dsl::spec::{Bounds, SgemmSpec, Tile};
 use gemm_dsl::stages;
 use gemm_oracle::beside::plain;
 use gemm_oracle::product::Size;
@@ -338,27 +338,30 @@ proptest! {
 
 /// Keys that turn stages into published kernels, in any geometry that accepts them.
 fn published() -> impl Strategy<Value = SgemmSpec> {
-    let pipeline = select(vec!["", ", prefetch", ", double_buffer"]);
-    let keys =
-        select(vec!["", ", layout: nt", ", layout: tn", ", transpose", ", slices: 2", ", pitched"]);
-    let threads = (1..=6u32, 1..=3u32, 1..=3u32, 1..=3u32, 1..=2u32);
+    let pipeline = select(vec!["", ", prefetch", ", double_buffer", ", stages: 2"]);
+    let keys = ["", ", layout: nt", ", layout: tn", ", transpose", ", slices: 2", ", pitched"];
+    let geometry = (1..=6u32, 1..=3u32, 1..=3u32, 1..=3u32, 1..=2u32);
     let variant = prop_oneof![
         (2..=5u32).prop_map(|run| (run, format!("adjacent: {run}"))),
-        Just((1, "fragment: split_n, float4".to_owned())),
         Just((1, "fragment: split_n".to_owned())),
+        Just((1, "fragment: split_n, float4".to_owned())),
         (2..=4u32).prop_map(|partials| (partials, format!("partials: {partials}, fold_tiles"))),
+        Just((1, "fragment: strided, b_in_parts".to_owned())),
+        Just((4, "fragment: strided, b_in_parts, float4".to_owned())),
+        Just((3, "fragment: strided, b_in_parts, adjacent: 3".to_owned())),
+        Just((2, "fragment: strided, b_in_parts, partials: 2, fold_tiles".to_owned())),
     ];
-    (variant, threads, pipeline, keys).prop_filter_map(
-        "sound",
-        |((unit, variant), (threads_m, threads_n, m, n, k), pipeline, keys)| {
-            // Multiples of 4, of the run, and of the partial sums of two slices.
-            let (tm, tn, unit) = (m, 4 * n, 2 * unit);
-            let (m, n) = (tm * threads_m * 4 * unit, tn * threads_n * unit);
-            let tile = format!("tile: {m}x{n}x{}, thread: {tm}x{tn}", 4 * unit * k);
-            let spec: SgemmSpec = format!("{tile}, {variant}{pipeline}{keys}").parse().ok()?;
-            spec.plan().is_ok_and(|plan| plan.threads() <= 256).then_some(spec)
-        },
-    )
+    let spec = (variant, geometry, pipeline, select(keys.to_vec()));
+    spec.prop_filter_map("sound", |((unit, variant), (rows, cols, m, n, k), pipeline, keys)| {
+        // The extents are multiples of the run, and of the partial sums of two slices.
+        let in_parts = variant.contains("b_in_parts");
+        let (tm, tn) = if in_parts { (1, n + 1) } else { (m, 4 * n) };
+        let tile = Tile::new(tm * rows * unit, tn * cols * unit, 4 * unit * k);
+        let pipeline = if in_parts { "" } else { pipeline };
+        let line = format!("tile: {tile}, thread: {tm}x{tn}, {variant}{pipeline}{keys}");
+        let spec: SgemmSpec = line.parse().ok()?;
+        spec.plan().is_ok_and(|plan| plan.threads() <= 256).then_some(spec)
+    })
 }
 
 proptest! {

@@ -94,6 +94,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
             "pad_b",
             "swizzle",
             "prefetch",
+            "b_in_parts",
             "double_buffer",
             "stages",
             "spread",

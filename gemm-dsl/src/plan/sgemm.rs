@@ -12,7 +12,9 @@
 //!   and `partials` exclude `thread`, `lanes: k`, `float4`, `slices` and `split_k`. `products` needs
 //!   `batch`. `transpose` needs a K-major matrix, so it excludes `layout: tn`. `fragment` needs a
 //!   thread tile with more than one element. `order` needs a thread tile with more than one row and
-//!   more than one column. `spread` needs `stages`. `fold_tiles` needs `partials`. `adjacent`
+//!   more than one column. `spread` needs `stages`. `fold_tiles` needs `partials`. `b_in_parts`
+//!   needs `fragment: strided` and a thread tile with one row, and excludes `warp`, `prefetch`,
+//!   `double_buffer` and `stages`. `adjacent`
 //!   excludes `float4`, `stages`, `convert: matrix` and `mma: wgmma`. `float4` needs at least one
 //!   access that it can widen.
 //! * **Tensor cores.** Any `arith` except `f32` excludes `thread`, `fragment`, `order` and

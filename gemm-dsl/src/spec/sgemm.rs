@@ -10,7 +10,9 @@ pub use words::{
 use super::table::{Table, derived_name, given_name, spec};
 use super::{Arith, Block, Epilogue, Rect, Spec, Tile};
 use crate::ir::{Mma, Wgmma};
-use acts::{BOXES, MATRIX, PARTIAL_SUMS, PRODUCER, SCALAR_COPIES, TILE, WARPGROUPS, naive};
+use acts::{
+    BOXES, MATRIX, PARTIAL_SUMS, PRODUCER, SCALAR_COPIES, STRIDED_ROW, TILE, WARPGROUPS, naive,
+};
 
 spec! {
     /// GEMM C\[M,N\] = A\[M,K\]·B\[K,N\] in `f32`. C is row-major;
@@ -82,6 +84,10 @@ spec! {
         /// Loads the next tile into registers while the current one is multiplied. It hides the
         /// latency of global memory and costs registers.
         prefetch(bool): bool = false, "prefetch", on TILE;
+        /// Stages the tile of B in as many parts as a thread has columns. Each part is loaded and
+        /// multiplied before the next one is loaded. It divides the shared memory of B by the number
+        /// of parts, and costs two barriers per part.
+        b_in_parts(bool): bool = false, "b_in_parts", on STRIDED_ROW;
         /// Alternates two shared-memory buffers, with one barrier per tile. It doubles the shared
         /// memory of the tiles.
         double_buffer(bool): bool = false, "double_buffer", on TILE;
@@ -261,6 +267,11 @@ impl SgemmSpec {
             ("stream_k", self.stream_k),
         ];
         splits.into_iter().find_map(|(key, splits)| splits.then_some(key))
+    }
+
+    /// Returns the number of parts in which the tile of B is staged.
+    pub(crate) fn parts_of_b(&self) -> u32 {
+        if self.b_in_parts { self.thread.n.max(1) } else { 1 }
     }
 
     /// Returns the K of one step of a thread: 1, or the K of a matrix instruction.

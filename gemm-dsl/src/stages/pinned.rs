@@ -84,7 +84,8 @@ pub fn all() -> Result<Vec<PinnedSpec>, SpecErrors> {
 type Change = fn(SgemmSpec) -> SgemmSpec;
 
 /// Stages with such changes, by name.
-const PUBLISHED: [(&str, Change); 3] = [
+const PUBLISHED: [(&str, Change); 4] = [
+    ("private_row", |stage| stage.b_in_parts(true)),
     ("padded_prefetch", |stage| stage.fold_tiles(true)),
     ("split_fragment", |stage| stage.fragment(Fragment::SplitN)),
     ("guarded_scalar", |stage| stage.adjacent(4)),

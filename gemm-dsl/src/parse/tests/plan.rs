@@ -266,6 +266,24 @@ pub(super) const SPECS: &[Faulty] = &[
         )],
     ),
     (
+        "tile: 16x64x16, thread: 4x4, fragment: strided, b_in_parts",
+        &[(
+            "b_in_parts",
+            "`b_in_parts` has no effect: parts of a tile of B hold one column per thread, which \
+             needs `fragment: strided` and one row in `thread`, and excludes `warp`, `prefetch`, \
+             `double_buffer` and `stages`; leave `b_in_parts` out",
+        )],
+    ),
+    (
+        "tile: 16x40x16, thread: 1x4, fragment: strided, b_in_parts, float4",
+        &[(
+            "16x40x16",
+            "`float4` moves 4 elements of a row of B at once, and a row has N / 4 = 10 elements in \
+             `tile: 16x40x16`: 10 mod 4 = 2; use a multiple of 4 as N / 4, such as 12, or leave \
+             `float4` out",
+        )],
+    ),
+    (
         "tile: 32x32x8, fold_tiles",
         &[(
             "fold_tiles",

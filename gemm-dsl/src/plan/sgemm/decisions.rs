@@ -253,6 +253,9 @@ fn tensor_cores(plan: &MmaPlan, list: &mut Decisions) {
 fn pipeline(pipeline: Pipeline) -> String {
     match pipeline {
         Pipeline::Single => "none: load, barrier, compute, barrier".to_owned(),
+        Pipeline::Parts { parts } => {
+            format!("none: load, barrier, compute, barrier for each of {parts} parts of B")
+        }
         Pipeline::Prefetch => "register prefetch of the next tile, one buffer".to_owned(),
         Pipeline::DoubleBuffer => "register prefetch of the next tile, two buffers".to_owned(),
         Pipeline::Async { stages, spread: 1 } => format!("cp.async, {stages} stages"),

@@ -1,6 +1,6 @@
 //! Conditions on GEMMs: the kernels on which certain keys act.
 
-use super::{Arith, Copies, Instruction, SgemmSpec};
+use super::{Arith, Copies, Fragment, Instruction, SgemmSpec};
 use crate::spec::table::{ActsOn, Prerequisite, Suggestion};
 
 /// GEMMs that stage tiles of A and B in shared memory.
@@ -20,6 +20,19 @@ pub(super) const PARTIAL_SUMS: ActsOn<SgemmSpec> = ActsOn {
         ("tile: 64x64x8", |spec| spec.tile.is_some()),
         ("partials: 2", |spec| spec.partials > 1),
     ]),
+};
+
+/// GEMMs whose threads compute strided elements of one row, without a warp tile or a pipeline.
+pub(super) const STRIDED_ROW: ActsOn<SgemmSpec> = ActsOn {
+    includes: |spec| {
+        let one_row = spec.thread.m == 1 && spec.fragment == Fragment::Strided;
+        let no_pipeline = !spec.prefetch && !spec.double_buffer && spec.stages.is_none();
+        spec.tile.is_some() && one_row && spec.warp.is_none() && no_pipeline
+    },
+    rests_on: &["tile", "thread", "fragment", "warp", "prefetch", "double_buffer", "stages"],
+    because: "parts of a tile of B hold one column per thread, which needs `fragment: strided` and \
+              one row in `thread`, and excludes `warp`, `prefetch`, `double_buffer` and `stages`",
+    suggestion: Suggestion::Leave,
 };
 
 /// GEMMs that stage tiles by loads and stores of single elements.

@@ -26,6 +26,8 @@ pub(crate) struct Frame<'p> {
     pub problem: GemmProblem,
     pub bm: Const,
     pub bn: Const,
+    /// Columns of B in shared memory: those of the tile, or of a part of it.
+    bn_shared: Const,
     pub bk: Const,
     pub tm: Const,
     pub tn: Const,
@@ -119,7 +121,11 @@ impl<'p> Frame<'p> {
             products,
         });
         let split_count = splits.and_then(|splits| splits.count);
-        let shared = shared_tiles(b, t, [bm, bn, bk], part, split_count);
+        let bn_shared = match t.parts_of_b() {
+            1 => bn,
+            _ => b.constant("THREADS_N", bn / tn, "threads along N"),
+        };
+        let shared = shared_tiles(b, t, [bm, bn_shared, bk], part, split_count);
         let (slices, epilogue_threads, epilogue_thread) = match slices {
             None => (None, threads, tid),
             Some(constants) => {
@@ -133,6 +139,7 @@ impl<'p> Frame<'p> {
             problem,
             bm,
             bn,
+            bn_shared,
             bk,
             tm,
             tn,
@@ -220,7 +227,7 @@ impl<'p> Frame<'p> {
     }
 
     fn own(&self, b: &mut KernelBuilder) -> ThreadSlice {
-        let Self { t, bm, bn, bk, tm, tn, tid, threads, .. } = *self;
+        let Self { t, bm, bn, bn_shared, bk, tm, tn, tid, threads, .. } = *self;
         let (rows, cols, mma) = match self.mma {
             None => {
                 let (rows, cols) = position(b, t, self.epilogue_thread, [bm, bn, tm, tn]);
@@ -235,7 +242,7 @@ impl<'p> Frame<'p> {
             TileCopy::declare(b, plan, other, CopyExtents { tid, threads, free, depth: bk })
         };
         let a = copy(b, t.a(), t.b(), bm);
-        ThreadSlice { rows, cols, mma, copies: [a, copy(b, t.b(), t.a(), bn)] }
+        ThreadSlice { rows, cols, mma, copies: [a, copy(b, t.b(), t.a(), bn_shared)] }
     }
 
     fn at(

@@ -7,7 +7,7 @@ use crate::lower::sgemm::shared::accumulators::{
 };
 use crate::lower::sgemm::shared::copy::name_of;
 use crate::lower::sgemm::shared::loops::over;
-use crate::lower::sgemm::shared::tile::{StagedFactor, Tiled};
+use crate::lower::sgemm::shared::tile::{PartOfB, StagedFactor, Tiled};
 use crate::plan::Axis;
 use crate::spec::Order;
 
@@ -73,10 +73,17 @@ impl FragmentRegisters {
 
 /// Multiplies the tile in buffer `slot`, and adds the products to the accumulators.
 pub(crate) fn multiply(b: &mut KernelBuilder, tiled: &Tiled<'_>, acc: &Accumulators, slot: &Expr) {
-    of_tile(b, tiled, acc, |b, acc| multiply_tile(b, tiled, acc, slot));
+    of_tile(b, tiled, acc, |b, acc| multiply_part(b, tiled, acc, slot, None));
 }
 
-fn multiply_tile(b: &mut KernelBuilder, tiled: &Tiled<'_>, acc: &Accumulators, slot: &Expr) {
+/// Multiplies the tile of A in buffer `slot` by the tile of B, or by a part of it.
+pub(super) fn multiply_part(
+    b: &mut KernelBuilder,
+    tiled: &Tiled<'_>,
+    acc: &Accumulators,
+    slot: &Expr,
+    part: Option<&PartOfB>,
+) {
     let partials = tiled.plan.partials();
     let steps = tiled.steps();
     let step = |b: &mut KernelBuilder, at: Expr, partial: Expr| {
@@ -85,6 +92,11 @@ fn multiply_tile(b: &mut KernelBuilder, tiled: &Tiled<'_>, acc: &Accumulators, s
         }
         let at = tiled.step(at);
         let a_frag = load(b, tiled, &tiled.a, slot, &at);
+        if let Some(PartOfB { factor, n }) = part {
+            let element = factor.shared.at(slot, [factor.own.first.into(), at]).load();
+            let at = AccumulatorIndex { partial, m: 0.into(), n: n.clone() };
+            return acc.multiply_add(b, at, a_frag.element(&0.into()), element);
+        }
         let b_frag = load(b, tiled, &tiled.b, slot, &at);
         outer_product(b, tiled, acc, &Fragments { a: a_frag, b: b_frag }, partial);
     };
@@ -167,7 +179,7 @@ fn load(
     if own.count == 1 {
         let value = factor.shared.at(slot, [own.first.into(), at.clone()]).load();
         // A value that is used once needs no variable.
-        let used_once = tiled.t.tm() == 1 && tiled.t.tn() == 1;
+        let used_once = tiled.t.tm() == 1 && tiled.t.tn() == tiled.t.parts_of_b();
         let name = factor.plan.letter().to_ascii_lowercase().to_string();
         return FragmentRegisters::One(if used_once { value } else { b.let_(&name, value).into() });
     }

@@ -13,7 +13,7 @@ use crate::spec::{Arith, SgemmSpec, Tile};
 use crate::target::arch::{BLOCK_THREADS, LARGEST};
 
 /// Keys that determine the amount of shared memory.
-const SHARED_KEYS: [&str; 10] = [
+const SHARED_KEYS: [&str; 11] = [
     "tile",
     "transpose",
     "pad_a",
@@ -24,6 +24,7 @@ const SHARED_KEYS: [&str; 10] = [
     "products",
     "slices",
     "convert",
+    "b_in_parts",
 ];
 
 /// Checks a block's shared memory against its limit. The fault names the key to change.

@@ -40,6 +40,7 @@ fn specs() -> impl Strategy<Value = SgemmSpec> {
         "tile: 32x32x8, thread: 4x4",
         "tile: 32x32x8, thread: 4x4",
         "tile: 64x32x8, thread: 4x4",
+        "tile: 32x32x8, thread: 1x4, fragment: strided",
     ]);
     let keys = vec![
         "name: foo",
@@ -66,6 +67,7 @@ fn specs() -> impl Strategy<Value = SgemmSpec> {
         "pad_a: 1",
         "pad_b: 4",
         "prefetch",
+        "b_in_parts",
         "double_buffer",
         "stages: 2",
         "stages: 3",
