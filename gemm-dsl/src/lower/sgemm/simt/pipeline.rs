@@ -135,7 +135,7 @@ fn in_parts(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Accumulators {
                 b.comment("After this barrier all threads see the tile of A and the part of B.");
                 b.barrier();
                 multiply_part(b, tiled, acc, &slot, Some(&part));
-                b.comment("All threads must have read the part before the next one overwrites it.");
+                b.comment("All threads must have read both before the next copies overwrite them.");
                 b.barrier();
             });
         });
