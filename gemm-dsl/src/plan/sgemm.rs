@@ -7,16 +7,15 @@
 //!   and `blocks_per_sm`; `stages` is at least 2. A name is a CUDA C++ identifier with at least one
 //!   letter or digit.
 //! * **No key without effect.** `fragment`, `transpose`, `pad_a`, `pad_b`, `prefetch`,
-//!   `double_buffer`, `stages`, `spread`, `warp`, `order`, `stream_k`, `products`, `adjacent` and
-//!   `fold_tiles` need `tile`. `block`, `lanes` and `coarsen` exclude it. Without `tile`, `coarsen`
-//!   and `partials` exclude `thread`, `lanes: k`, `float4`, `slices` and `split_k`. `products` needs
-//!   `batch`. `transpose` needs a K-major matrix, so it excludes `layout: tn`. `fragment` needs a
-//!   thread tile with more than one element. `order` needs a thread tile with more than one row and
-//!   more than one column. `spread` needs `stages`. `fold_tiles` needs `partials`. `b_in_parts`
-//!   needs `fragment: strided` and a thread tile with one row, and excludes `warp`, `prefetch`,
-//!   `double_buffer` and `stages`. `adjacent`
-//!   excludes `float4`, `stages`, `convert: matrix` and `mma: wgmma`. `float4` needs at least one
-//!   access that it can widen.
+//!   `b_in_parts`, `double_buffer`, `stages`, `spread`, `warp`, `order`, `stream_k`, `products`,
+//!   `adjacent` and `fold_tiles` need `tile`. `block`, `lanes` and `coarsen` exclude it. Without
+//!   `tile`, `coarsen` and `partials` exclude `thread`, `lanes: k`, `float4`, `slices` and
+//!   `split_k`. `products` needs `batch`. `transpose` needs a K-major matrix, so it excludes
+//!   `layout: tn`. `fragment` needs a thread tile with more than one element. `order` needs a
+//!   thread tile with more than one row and more than one column. `spread` needs `stages`.
+//!   `fold_tiles` needs `partials`. `float4` needs at least one access that it can widen.
+//!   `adjacent` excludes `float4`, `stages`, `convert: matrix` and `mma: wgmma`. `b_in_parts` needs
+//!   `fragment: strided` and a thread tile with one row, and excludes `warp`.
 //! * **Tensor cores.** Any `arith` except `f32` excludes `thread`, `fragment`, `order` and
 //!   `partials`. Without `mma: wgmma`, `arith` needs a `warp` that is a multiple of 16x8, and must
 //!   not be `f16x3`. The tile's K is a multiple of the instruction's K (8 for `tf32`, else 16)
@@ -35,8 +34,8 @@
 //!   and at least 8.
 //! * **Names.** No `epilogue` operand is called `a` or `b`, which are matrices. With `scaled`, none
 //!   is called `alpha` or `beta`.
-//! * **One pipeline.** At most one of `prefetch`, `double_buffer` and `stages` is given. `stages`
-//!   already unrolls the k steps of a tile, so it excludes `unroll`.
+//! * **One pipeline.** At most one of `prefetch`, `b_in_parts`, `double_buffer` and `stages` is
+//!   given. `stages` already unrolls the k steps of a tile, so it excludes `unroll`.
 //! * **One way to share K.** `stream_k` divides the K iterations of all tiles among blocks, so it
 //!   excludes `split_k`.
 //! * **Division.** The thread tile divides the block tile. A warp tile divides the block tile and
