@@ -48,9 +48,9 @@ spec! {
         /// dependent multiply-adds, cost registers, and change the order of summation.
         partials(u32): u32 = 1, "partials{}",
             least 1 "an element needs at least one sum";
-        /// Adds the partial sums of an element to its accumulator after every K tile, instead of once
-        /// after all of K. The sums of different tiles then stay apart, at the cost of an addition
-        /// per tile and partial sum, and of a register for the accumulator.
+        /// Adds the partial sums of an element to its accumulator after every K tile, instead of
+        /// once after all of K. It changes the order of summation, and costs an addition per tile
+        /// and partial sum, and a register for the accumulator.
         fold_tiles(bool): bool = false, "fold_tiles", on PARTIAL_SUMS;
         /// Block tile, staged in shared memory: MxN elements of C, computed in steps of K.
         tile(Tile): Option<Tile> = None, "";
@@ -62,9 +62,10 @@ spec! {
         fragment(Fragment): Fragment = Fragment::Blocked, "{}", on TILE;
         /// Accesses memory in vectors of 16 bytes, such as a `float4`, wherever the layout allows.
         float4(bool): bool = false, "float4";
-        /// Number of adjacent elements of a tile that one thread copies, by scalar loads and stores.
-        /// By default, consecutive threads copy consecutive elements, so that accesses coalesce.
-        /// Larger numbers reproduce kernels whose threads copy runs of elements without `float4`.
+        /// Number of adjacent elements of a tile that one thread copies, by scalar loads and
+        /// stores. By default, consecutive threads copy consecutive elements, so that accesses
+        /// coalesce. Larger numbers reproduce kernels whose threads copy runs of elements without
+        /// `float4`.
         adjacent(u32): u32 = 1, "adjacent{}",
             least 1 "a thread copies at least one element at a time",
             on SCALAR_COPIES;
@@ -85,8 +86,8 @@ spec! {
         /// latency of global memory and costs registers.
         prefetch(bool): bool = false, "prefetch", on TILE;
         /// Stages the tile of B in as many parts as a thread has columns. Each part is loaded and
-        /// multiplied before the next one is loaded. It divides the shared memory of B by the number
-        /// of parts, and costs two barriers per part.
+        /// multiplied before the next one is loaded. It divides the shared memory of B by the
+        /// number of parts, and costs two barriers per part.
         b_in_parts(bool): bool = false, "b_in_parts", on STRIDED_ROW;
         /// Alternates two shared-memory buffers, with one barrier per tile. It doubles the shared
         /// memory of the tiles.
