@@ -236,7 +236,7 @@ fn indices_inside_a_block_are_bounded() {
         assert!(product(&format!("block: 16x16, {key}: 67108864")).is_ok());
         let text = message(product(&format!("block: 16x16, {key}: 67108865")));
         let limit = "more than 2^30 = 1073741824; use 67108864 or less";
-        assert!(text.contains("is 1073741840 ") && text.contains(limit), "{text}");
+        assert!(text.contains("= 1073741840 ") && text.contains(limit), "{text}");
     }
 }
 

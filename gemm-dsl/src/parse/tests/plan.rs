@@ -514,7 +514,7 @@ pub(super) const SPECS: &[Faulty] = &[
         "raster: 4294967295",
         &[(
             "4294967295",
-            "`raster: 4294967295` of 16 rows is 68719476720 rows, more than 2^30 = 1073741824; use \
+            "`raster: 4294967295` · 16 rows = 68719476720 rows, more than 2^30 = 1073741824; use \
              67108864 or less",
         )],
     ),
