@@ -417,8 +417,8 @@ mod tests {
         };
         let (a, b) = (tiled.a(), tiled.b());
         // Transposing asynchronous copies are 4 bytes wide.
-        assert_eq!((a.width(), a.store_width(), a.fragment_width(), a.accesses()), (1, 1, 4, 8));
-        assert_eq!((b.width(), b.store_width(), b.fragment_width(), b.accesses()), (4, 4, 4, 4));
+        assert_eq!((a.width(), a.store_width(), a.fragment_width(), a.runs()), (1, 1, 4, 8));
+        assert_eq!((b.width(), b.store_width(), b.fragment_width(), b.runs()), (4, 4, 4, 4));
         assert_eq!(
             (a.walk(), a.pointers()),
             (Walk::Groups { step: 32, passes: 4 }, Pointers::PerPass)
@@ -434,7 +434,7 @@ mod tests {
             panic!("a guarded kernel with vectors has a scalar variant");
         };
         assert_eq!((scalar.b().width(), scalar.epilogue().width()), (1, 1));
-        assert_eq!((scalar.b().fragment_width(), scalar.b().accesses()), (4, 16));
+        assert_eq!((scalar.b().fragment_width(), scalar.b().runs()), (4, 16));
     }
 
     /// M-major and N-major operands are copied in 16-byte vectors; K-major operands are transposed.

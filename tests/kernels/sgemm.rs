@@ -4,7 +4,7 @@ mod counters;
 mod gpu;
 mod tables;
 use gemm_dsl::plan::KernelKind;
-use gemm_dsl::spec::{Bounds, SgemmSpec};
+use gemm_dsl::spec::{Bounds, SgemmSpec, Tile};
 use gemm_dsl::stages;
 use gemm_oracle::beside::plain;
 use gemm_oracle::product::Size;
@@ -14,6 +14,7 @@ use gemm_tests::product::{Placement, Problem, SIZES, accepted};
 use gemm_tests::{arbitrary, bits};
 use libtest_mimic::Trial;
 use proptest::prelude::*;
+use proptest::sample::select;
 use rayon::prelude::*;
 
 /// C of a spec at a size, checked against f64.
@@ -96,7 +97,13 @@ fn both_access_variants_give_the_same_bits() {
 /// determines its partial sum.
 fn both_access_variants_split_sums_alike() {
     let size @ Size { k, .. } = Size::new(3, 8, 29);
-    for keys in ["slices: 2", "partials: 2", "slices: 2, split_k: 2", "slices: 2, stream_k"] {
+    for keys in [
+        "slices: 2",
+        "partials: 2",
+        "partials: 2, fold_tiles",
+        "slices: 2, split_k: 2",
+        "slices: 2, stream_k",
+    ] {
         for spec in vector_pipelines() {
             let spec: SgemmSpec = format!("{spec}, pitched, {keys}").parse().expect("a sound spec");
             let problem = Problem::hard(size, 5, Hard::Cancel);
@@ -174,7 +181,7 @@ proptest! {
     #![proptest_config(gemm_cases::cases(64))]
 
     fn groups_of_tile_rows_fit_or_are_refused(
-        line in proptest::sample::select(vec![
+        line in select(vec![
             "block: 1x32", "tile: 8x16x4, thread: 1x2", "tile: 4x32x2, thread: 1x2, double_buffer",
         ]),
         raster in prop_oneof![1u32 << 24..=1 << 27, 1u32..64],
@@ -238,8 +245,10 @@ fn padding_of_partial_tiles_changes_no_bit() {
     let specs = stages::sgemm().into_iter().map(|stage| stage.spec);
     let sliced = |s: SgemmSpec| [s.clone(), s.pitched(true)].map(|s| s.slices(2));
     let pipelines = vector_pipelines().flat_map(|s| [s.clone(), s.pitched(true)]);
+    let folded =
+        |s: SgemmSpec| [s.clone(), s.pitched(true)].map(|s| s.partials(2).fold_tiles(true));
     let specs = specs.chain(pipelines).chain(vector_pipelines().flat_map(sliced));
-    let specs = specs.filter(|spec| spec.partials == 1);
+    let specs = specs.chain(vector_pipelines().flat_map(folded));
     let direct = DIRECT.iter().map(|line| line.parse::<SgemmSpec>().expect("a sound line"));
     let direct = direct.flat_map(|s| [s.clone(), s.pitched(true)]);
     let specs: Vec<SgemmSpec> = specs.chain(direct).collect();
@@ -312,18 +321,61 @@ proptest! {
 proptest! {
     #![proptest_config(gemm_cases::cases(256))]
 
-    fn any_spec_without_partials_gives_the_bits_of_ascending_chains(
+    fn any_spec_gives_the_bits_of_ascending_chains(
         spec in arbitrary::sgemm(256),
         size in (1..20usize, 1..20usize, 0..70usize),
         placement in placement(),
-        hard in prop::sample::select(Hard::ALL.to_vec()),
+        hard in select(Hard::ALL.to_vec()),
         seed: u64,
     ) {
-        let spec = spec.partials(1);
         let size = accepted(&spec, Size::new(size.0, size.1, size.2));
         let aligned = placement.is_none() || spec.bounds == Bounds::Aligned;
         let rows = Placement::aligned_rows(spec.layout, size);
         let placement = placement.filter(|_| !aligned).unwrap_or(rows);
+        ascending(&spec, size, placement, hard, seed).map_err(TestCaseError::fail)?;
+    }
+}
+
+/// Keys that turn stages into published kernels, in any geometry that accepts them.
+fn published() -> impl Strategy<Value = SgemmSpec> {
+    let pipeline = select(vec!["", ", prefetch", ", double_buffer", ", stages: 2"]);
+    let keys = ["", ", layout: nt", ", layout: tn", ", transpose", ", slices: 2", ", pitched"];
+    let geometry = (1..=6u32, 1..=3u32, 1..=3u32, 1..=3u32, 1..=2u32);
+    let variant = prop_oneof![
+        (2..=5u32).prop_map(|run| (run, format!("adjacent: {run}"))),
+        Just((1, "fragment: split_n".to_owned())),
+        Just((1, "fragment: split_n, float4".to_owned())),
+        (2..=4u32).prop_map(|partials| (partials, format!("partials: {partials}, fold_tiles"))),
+        Just((1, "fragment: strided, b_in_parts".to_owned())),
+        Just((4, "fragment: strided, b_in_parts, float4".to_owned())),
+        Just((3, "fragment: strided, b_in_parts, adjacent: 3".to_owned())),
+        Just((2, "fragment: strided, b_in_parts, partials: 2, fold_tiles".to_owned())),
+    ];
+    let spec = (variant, geometry, pipeline, select(keys.to_vec()));
+    spec.prop_filter_map("sound", |((unit, variant), (rows, cols, m, n, k), pipeline, keys)| {
+        // The extents are multiples of the run, and of the partial sums of two slices.
+        let in_parts = variant.contains("b_in_parts");
+        let (tm, tn) = if in_parts { (1, n + 1) } else { (m, 4 * n) };
+        let tile = Tile::new(tm * rows * unit, tn * cols * unit, 4 * unit * k);
+        let pipeline = if in_parts { "" } else { pipeline };
+        let line = format!("tile: {tile}, thread: {tm}x{tn}, {variant}{pipeline}{keys}");
+        let spec: SgemmSpec = line.parse().ok()?;
+        spec.plan().is_ok_and(|plan| plan.threads() <= 256).then_some(spec)
+    })
+}
+
+proptest! {
+    #![proptest_config(gemm_cases::cases(256))]
+
+    fn published_variants_give_the_bits_of_ascending_chains(
+        spec in published(),
+        (m, n, k) in (1..40usize, 1..40usize, 0..70usize),
+        placement in placement(),
+        hard in select(Hard::ALL.to_vec()),
+        seed: u64,
+    ) {
+        let size = Size::new(m, n, k);
+        let placement = placement.unwrap_or(Placement::aligned_rows(spec.layout, size));
         ascending(&spec, size, placement, hard, seed).map_err(TestCaseError::fail)?;
     }
 }
@@ -349,7 +401,8 @@ pub fn trials() -> Vec<Trial> {
             padding_of_partial_tiles_changes_no_bit,
             infinities_and_nans_stay_in_their_rows_and_columns,
             any_spec_is_right_at_any_size,
-            any_spec_without_partials_gives_the_bits_of_ascending_chains,
+            any_spec_gives_the_bits_of_ascending_chains,
+            published_variants_give_the_bits_of_ascending_chains,
         ],
         counters::trials(),
         gpu::trials(),

@@ -1,7 +1,8 @@
 //! Snapshots in the top-level folder `snapshots/`. The snapshots are of every stage of both
-//! ladders, of reductions of segments and of runs, and of GEMMs with an epilogue or in batches. For
-//! each spec there are the CUDA source, simulator counters, and the resource report of the pinned
-//! compiler. The pages that document the DSL are also compared.
+//! ladders, of stages as published kernels have them, of reductions of segments and of runs, and of
+//! GEMMs with an epilogue or in batches. For each spec there are the CUDA source, simulator
+//! counters, and the resource report of the pinned compiler. The pages that document the DSL are
+//! also compared.
 //!
 //! `cargo bless` updates them.
 

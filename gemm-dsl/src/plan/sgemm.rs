@@ -3,17 +3,19 @@
 //! A GEMM spec is valid if all of the following hold:
 //!
 //! * **Numbers.** Every dimension is at least 1. So are `coarsen`, `unroll` (at most 1024),
-//!   `products`, `partials`, `spread`, `raster`, `slices`, `split_k` (at most 65,535), `cluster`
-//!   and `blocks_per_sm`; `stages` is at least 2. A name is a CUDA C++ identifier of at most 128
-//!   characters, with at least one letter or digit.
+//!   `products`, `partials`, `adjacent`, `spread`, `raster`, `slices`, `split_k` (at most 65,535),
+//!   `cluster` and `blocks_per_sm`; `stages` is at least 2. A name is a CUDA C++ identifier of at
+//!   most 128 characters, with at least one letter or digit.
 //! * **No key without effect.** `fragment`, `transpose`, `pad_a`, `pad_b`, `swizzle`, `prefetch`,
-//!   `double_buffer`, `stages`, `spread`, `warp`, `arith`, `order`, `stream_k` and `products` need
-//!   `tile`.
-//!   `block`, `lanes` and `coarsen` exclude it. Without `tile`, `coarsen` and `partials` exclude
-//!   `thread`, `lanes: k`, `float4`, `slices` and `split_k`. `products` needs `batch`. `transpose`
-//!   needs a K-major matrix, so it excludes `layout: tn`. `fragment` needs a thread tile with more
-//!   than one element. `order` needs a thread tile with more than one row and more than one column.
-//!   `spread` needs `stages`. `float4` needs at least one access that it can widen.
+//!   `b_in_parts`, `double_buffer`, `stages`, `spread`, `warp`, `arith`, `order`, `stream_k`,
+//!   `products`, `adjacent` and `fold_tiles` need `tile`. `block`, `lanes` and `coarsen` exclude it.
+//!   Without `tile`, `coarsen` and `partials` exclude `thread`, `lanes: k`, `float4`, `slices` and
+//!   `split_k`. `products` needs `batch`. `transpose` needs a K-major matrix, so it excludes
+//!   `layout: tn`. `fragment` needs a thread tile with more than one element. `order` needs a
+//!   thread tile with more than one row and more than one column. `spread` needs `stages`.
+//!   `fold_tiles` needs `partials`. `float4` needs at least one access that it can widen.
+//!   `adjacent` excludes `float4`, `stages`, `convert: matrix` and `mma: wgmma`. `b_in_parts` needs
+//!   `fragment: strided` and a thread tile with one row, and excludes `warp`.
 //! * **Tensor cores.** Any `arith` except `f32` excludes `thread`, `fragment`, `order` and
 //!   `partials`. Without `mma: wgmma`, `arith` needs a `warp` that is a multiple of 16x8, and must
 //!   not be `f16x3`. The tile's K is a multiple of the instruction's K (8 for `tf32`, else 16)
@@ -32,20 +34,20 @@
 //!   and at least 8.
 //! * **Names.** No `epilogue` operand is called `a` or `b`, which are matrices. With `scaled`, none
 //!   is called `alpha` or `beta`.
-//! * **One pipeline.** At most one of `prefetch`, `double_buffer` and `stages` is given. `stages`
-//!   already unrolls the k steps of a tile, so it excludes `unroll`.
+//! * **One pipeline.** At most one of `prefetch`, `b_in_parts`, `double_buffer` and `stages` is
+//!   given. `stages` already unrolls the k steps of a tile, so it excludes `unroll`.
 //! * **One way to share K.** `stream_k` divides the K iterations of all tiles among blocks, so it
 //!   excludes `split_k`.
 //! * **Division.** The thread tile divides the block tile. A warp tile divides the block tile and
-//!   is 32 thread tiles. `fragment: split` needs thread tiles in multiples of 4. `slices` divides
-//!   the tile's K; the quotient is a thread's number of k steps per tile. `partials` divides this
-//!   number and `unroll`. Under `stages`, the number of steps is even and greater than `spread`.
-//!   With tensor cores it may be odd, and is at least `spread`.
+//!   is 32 thread tiles. `fragment: split` needs thread tiles in multiples of 4, and `split_n` only
+//!   their columns. `slices` divides the tile's K; the quotient is a thread's number of k steps per
+//!   tile. `partials` divides this number and `unroll`. Under `stages`, the number of steps is even
+//!   and greater than `spread`. With tensor cores it may be odd, and is at least `spread`.
 //! * **Vectors.** Under `float4`, the contiguous extent of a tile that is read by vectors must be a
 //!   multiple of a vector's elements (4 of `f32`). This extent is K for a row-major A and N for a
-//!   row-major B. It is M for a column-major A and K for a column-major B. Every other access falls
-//!   back to a single element if the layout does not allow 16 bytes. Warpgroups access C and the
-//!   epilogue operands 16 bytes at a time.
+//!   row-major B. It is M for a column-major A and K for a column-major B. `adjacent` divides these
+//!   extents. Every other access falls back to a single element if the layout does not allow 16
+//!   bytes. Warpgroups access C and the epilogue operands 16 bytes at a time.
 //! * **Resources.** A block has at most 1024 threads. They include those of all `products` and
 //!   `slices`, and all 32 lanes of each warp under `lanes: k`. It has at most 227 KiB of shared
 //!   memory. An SM holds at most 32 blocks, 2048 threads, 228 KiB of shared memory (1 KiB per block
@@ -272,6 +274,11 @@ impl SgemmPlan {
     /// Independent partial accumulators of one element of C; at least 1.
     pub fn partials(&self) -> u32 {
         self.spec.partials
+    }
+
+    /// Returns true if the partial accumulators of an element are added after every K tile.
+    pub fn folds_tiles(&self) -> bool {
+        self.spec.fold_tiles
     }
 
     /// Distribution of K among blocks.

@@ -93,10 +93,11 @@ proptest! {
         }
         for operand in [tiled.a(), tiled.b()] {
             let elements = operand.extent() * operand.depth();
-            prop_assert!(operand.accesses() * operand.width() * threads >= elements);
-            prop_assert!((operand.accesses() - 1) * operand.width() * threads < elements);
-            // A vector never straddles a row.
-            prop_assert!(operand.line().is_multiple_of(operand.width()));
+            prop_assert!(operand.runs() * operand.run() * threads >= elements);
+            prop_assert!((operand.runs() - 1) * operand.run() * threads < elements);
+            prop_assert!(operand.run().is_multiple_of(operand.width()));
+            // A run never straddles a row.
+            prop_assert!(operand.line().is_multiple_of(operand.run()));
             let (_, row) = operand.shared_tile();
             prop_assert!(row.is_multiple_of(operand.store_width()));
             // Splits are copied without guards.
@@ -235,7 +236,7 @@ fn indices_inside_a_block_are_bounded() {
         assert!(product(&format!("block: 16x16, {key}: 67108864")).is_ok());
         let text = message(product(&format!("block: 16x16, {key}: 67108865")));
         let limit = "more than 2^30 = 1073741824; use 67108864 or less";
-        assert!(text.contains("is 1073741840 ") && text.contains(limit), "{text}");
+        assert!(text.contains("= 1073741840 ") && text.contains(limit), "{text}");
     }
 }
 

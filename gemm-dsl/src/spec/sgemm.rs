@@ -10,7 +10,10 @@ pub use words::{
 use super::table::{Table, derived_name, given_name, spec};
 use super::{Arith, Block, Epilogue, Rect, Spec, Tile};
 use crate::ir::{Mma, Wgmma};
-use acts::{PRODUCER, TENSOR_CORES, TILE, TMA_COPIES, WARPGROUPS, untiled};
+use acts::{
+    PARTIAL_SUMS, PRODUCER, SCALAR_COPIES, STRIDED_ROW, TENSOR_CORES, TILE, TMA_COPIES, WARPGROUPS,
+    untiled,
+};
 
 spec! {
     /// GEMM C\[M,N\] = A\[M,K\]·B\[K,N\] in `f32`. C is row-major;
@@ -46,6 +49,10 @@ spec! {
         /// dependent multiply-adds, cost registers, and change the order of summation.
         partials(u32): u32 = 1, "partials{}",
             least 1 "an element needs at least one sum";
+        /// Adds the partial sums of an element to its accumulator after every K tile, instead of
+        /// once after all of K. It changes the order of summation, and costs an addition per tile
+        /// and partial sum, and a register for the accumulator.
+        fold_tiles(bool): bool = false, "fold_tiles", on PARTIAL_SUMS;
         /// Block tile, staged in shared memory: MxN elements of C, computed in steps of K.
         tile(Tile): Option<Tile> = None, "";
         /// Thread tile: the elements of C that one thread keeps in registers. A larger tile reuses
@@ -56,6 +63,13 @@ spec! {
         fragment(Fragment): Fragment = Fragment::Blocked, "{}", on TILE;
         /// Accesses memory in vectors of 16 bytes, such as a `float4`, wherever the layout allows.
         float4(bool): bool = false, "float4";
+        /// Number of adjacent elements of a tile that one thread copies, by scalar loads and
+        /// stores. By default, consecutive threads copy consecutive elements, so that accesses
+        /// coalesce. Larger numbers reproduce kernels whose threads copy runs of elements without
+        /// `float4`.
+        adjacent(u32): u32 = 1, "adjacent{}",
+            least 1 "a thread copies at least one element at a time",
+            on SCALAR_COPIES;
         /// Stores K-major operands (A under `nn` and `nt`, B under `nt` and `tt`) transposed in
         /// shared memory. Other operands already have the layout that threads read. It does not
         /// transpose the matrices A and B: the key `layout` does.
@@ -72,6 +86,10 @@ spec! {
         /// Loads the next tile into registers while the current one is multiplied. It hides the
         /// latency of global memory and costs registers.
         prefetch(bool): bool = false, "prefetch", on TILE;
+        /// Stages the tile of B in as many parts as a thread has columns. Each part is loaded and
+        /// multiplied before the next one is loaded. It divides the shared memory of B by the
+        /// number of parts, and costs two barriers per part.
+        b_in_parts(bool): bool = false, "b_in_parts", on STRIDED_ROW;
         /// Alternates two shared-memory buffers, with one barrier per tile. It doubles the shared
         /// memory of the tiles.
         double_buffer(bool): bool = false, "double_buffer", on TILE;
@@ -250,8 +268,9 @@ impl SgemmSpec {
             name: _, layout: _, block: _, coarsen: _, unroll: _, tile: _, thread: _, fragment: _,
             float4: _, transpose: _, pad_a: _, pad_b: _, swizzle: _, prefetch: _, double_buffer: _,
             stages: _, spread: _, warp: _, raster: _, order: _, blocks_per_sm: _, bounds: _,
-            pitched: _, batch: _, products: _, scaled: _, epilogue: _,
-            // These keys need `arith`.
+            pitched: _, batch: _, products: _, scaled: _, epilogue: _, adjacent: _, b_in_parts: _,
+            // `fold_tiles` needs `partials`, the other keys need `arith`.
+            fold_tiles: _,
             promote: _, ldmatrix: _, mma: _, convert: _, copy: _, producer: _, persistent: _,
             cluster: _,
         } = self;
@@ -264,6 +283,11 @@ impl SgemmSpec {
             ("stream_k", *stream_k),
         ];
         splits.into_iter().find_map(|(key, splits)| splits.then_some(key))
+    }
+
+    /// Returns the number of parts in which the tile of B is staged.
+    pub(crate) fn parts_of_b(&self) -> u32 {
+        if self.b_in_parts { self.thread.n.max(1) } else { 1 }
     }
 
     /// Returns the K of one step of a thread: 1, or the K of a matrix instruction.

@@ -1,16 +1,18 @@
 //! Specs whose CUDA source is pinned in the top-level folder `snapshots/`: every stage of both
-//! ladders, reductions of segments and of runs, GEMMs with an epilogue, and batches.
+//! ladders, stages as published kernels have them, reductions of segments and of runs, GEMMs with an
+//! epilogue, and batches.
 
 use super::Stage;
 use crate::error::SpecErrors;
 use crate::ir::{Variant, VerifiedKernel};
-use crate::spec::{ReduceSpec, SgemmSpec};
+use crate::spec::{Fragment, ReduceSpec, SgemmSpec};
 use crate::{Family, Plan, cuda};
 
 /// Spec with its kernels, and the names of their files.
 #[derive(Clone, Debug)]
 pub struct PinnedSpec {
-    /// Folder of the files: that of the ladder, or `segments`, `runs`, `epilogue` or `batch`.
+    /// Folder of the files: that of the ladder, or `published`, `segments`, `runs`, `epilogue` or
+    /// `batch`.
     pub folder: &'static str,
     /// Base name of the files, for example `04_unroll_last_warp`.
     pub stem: String,
@@ -72,8 +74,31 @@ pub fn all() -> Result<Vec<PinnedSpec>, SpecErrors> {
     }
     let ladders = ladder("reduce", super::reduce()).chain(ladder("sgemm", super::sgemm()));
     let mut all = ladders.collect::<Result<Vec<_>, _>>()?;
+    all.extend(published()?);
     all.extend(reductions()?);
     all.extend(products()?);
+    Ok(all)
+}
+
+/// Change that turns a stage into the published kernel that it follows.
+type Change = fn(SgemmSpec) -> SgemmSpec;
+
+/// Stages with such changes, by name.
+const PUBLISHED: [(&str, Change); 4] = [
+    ("private_row", |stage| stage.b_in_parts(true)),
+    ("padded_prefetch", |stage| stage.fold_tiles(true)),
+    ("split_fragment", |stage| stage.fragment(Fragment::SplitN)),
+    ("guarded_scalar", |stage| stage.adjacent(4)),
+];
+
+/// Stages as published kernels have them.
+fn published() -> Result<Vec<PinnedSpec>, SpecErrors> {
+    let mut all = Vec::new();
+    for stage in super::sgemm() {
+        for (_, change) in PUBLISHED.iter().filter(|(name, _)| *name == stage.name) {
+            all.push(PinnedSpec::new("published", stage.stem(), &change(stage.spec.clone()))?);
+        }
+    }
     Ok(all)
 }
 

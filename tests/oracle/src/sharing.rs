@@ -1,5 +1,5 @@
-//! Independent reference for the order of additions in a GEMM with `lanes: k`, `slices`, `split_k`
-//! or `stream_k`.
+//! Independent reference for the order of additions in a GEMM with `lanes: k`, `partials`,
+//! `fold_tiles`, `slices`, `split_k` or `stream_k`.
 
 use crate::arith::Cores;
 use crate::product::Size;
@@ -47,6 +47,10 @@ pub struct Sharing {
     slices: usize,
     lanes: usize,
     step: usize,
+    /// Number of partial sums of each lane.
+    partials: usize,
+    /// True if the partial sums are added after every K tile.
+    folds_tiles: bool,
     ragged: Ragged,
     /// Summation on tensor cores, if they are used.
     cores: Option<Cores>,
@@ -64,7 +68,11 @@ impl Sharing {
     /// Partition for `count` GEMMs of a size, on a device with `sms` SMs.
     pub fn new(spec: &SgemmSpec, Size { m, n, k }: Size, count: usize, sms: usize) -> Self {
         let plan = spec.plan().unwrap_or_else(|faults| panic!("`{spec}`: {faults}"));
-        let ((rows, cols), bk) = (plan.block_tile(), plan.k_step() as usize);
+        let (rows, cols) = plan.block_tile();
+        let is_staged = spec.tile.is_some();
+        let partials = spec.partials as usize;
+        // A thread without a tile takes K one element at a time, for each partial sum in turn.
+        let bk = plan.k_step() as usize * if is_staged { 1 } else { partials };
         let tile = Size { m: rows as usize, n: cols as usize, k: bk };
         let products = spec.products as usize;
         let tiles = Size { m: m.div_ceil(tile.m), n: n.div_ceil(tile.n), k: k.div_ceil(bk).max(1) };
@@ -84,14 +92,26 @@ impl Sharing {
             false => Way::Ranges(tiles.k.div_ceil(most)),
         };
         let raster = spec.raster.map_or(1, |rows| rows as usize);
-        let is_staged = spec.tile.is_some();
         let lanes = if !is_staged && spec.lanes == Lanes::K { 32 } else { 1 };
         // If a K-major matrix is read in vectors of four, lanes and slices process four consecutive
         // K elements.
         let step = if spec.float4 && spec.layout != GemmLayout::Tn && !is_staged { 4 } else { 1 };
         let (slices, ragged) = (spec.slices as usize, Ragged::of(&plan));
-        let cores = Cores::of(spec);
-        Self { tile, raster, products, tiles, terms: k, way, slices, lanes, step, ragged, cores }
+        Self {
+            tile,
+            raster,
+            products,
+            tiles,
+            terms: k,
+            way,
+            slices,
+            lanes,
+            step,
+            partials,
+            folds_tiles: spec.fold_tiles,
+            ragged,
+            cores: Cores::of(spec),
+        }
     }
 
     /// Replaces the number of blocks of `stream_k`.
@@ -161,9 +181,10 @@ impl Sharing {
         ends.into_iter().map(|end| self.terms.min(end * self.tile.k)).collect()
     }
 
-    /// Sum of an element of C in GEMM `nth`. Each part, slice and lane is summed from +0 in
-    /// ascending order, with one rounding per multiply-add. Then lanes are added by a tree, slices
-    /// of a part in order, and parts in order.
+    /// Sum of an element of C in GEMM `nth`. Each partial sum of a part, slice and lane is summed
+    /// from +0 in ascending order, with one rounding per multiply-add. Then the partial sums of a
+    /// lane are added in order, lanes by a tree, slices of a part in order, and parts in order.
+    /// Under `fold_tiles`, the total of the partial sums of each tile is added to the lane's sum.
     pub fn sum(&self, nth: usize, at: (usize, usize), term: impl Fn(usize) -> (f32, f32)) -> f32 {
         let mut from = 0;
         let mut part = |end: usize| {
@@ -172,15 +193,28 @@ impl Sharing {
                 from = end;
                 return cores.sum(&terms);
             }
-            let mut sums = vec![0.0; self.slices * self.lanes];
-            let shares = sums.len();
+            let shares = self.slices * self.lanes;
+            let mut partials = vec![vec![0.0_f32; self.partials]; shares];
+            let mut of_tiles = vec![0.0; shares];
             for k in from..end {
                 let (a, b) = term(k);
                 let place = self.place(k - from, end - from);
-                let sum = &mut sums[place / self.step % shares];
+                let step = place / self.step;
+                let sum = &mut partials[step % shares][step / shares % self.partials];
                 *sum = f32::mul_add(a, b, *sum);
+                let is_last = k + 1 == end || self.place(k + 1 - from, end - from) <= place;
+                if self.folds_tiles && is_last {
+                    for (sum, partials) in of_tiles.iter_mut().zip(&mut partials) {
+                        *sum += total(partials);
+                        partials.fill(0.0);
+                    }
+                }
             }
             from = end;
+            let mut sums = match self.folds_tiles {
+                true => of_tiles,
+                false => partials.iter().map(|partials| total(partials)).collect(),
+            };
             let slices = sums.chunks_mut(self.lanes).map(by_tree);
             slices.reduce(|all, next| all + next).unwrap_or(0.0)
         };
@@ -218,6 +252,11 @@ impl Ragged {
             _ => Self::Last,
         }
     }
+}
+
+/// Total of partial sums, added in order.
+fn total(partials: &[f32]) -> f32 {
+    partials.iter().copied().reduce(|all, next| all + next).unwrap_or(0.0)
 }
 
 /// Sum of lanes: the upper half is added to the lower half, repeatedly.

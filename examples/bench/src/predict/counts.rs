@@ -66,7 +66,10 @@ fn along_depth(extent: usize, plan: &SgemmPlan) -> ExtentSamples {
         KernelKind::Direct(_) => (depth, 2),
         KernelKind::Tiled(tiled) => match tiled.pipeline() {
             Pipeline::Async { stages, .. } => (depth, 2 * stages as usize),
-            Pipeline::Single | Pipeline::Prefetch | Pipeline::DoubleBuffer => (depth, 4),
+            Pipeline::Single
+            | Pipeline::Parts { .. }
+            | Pipeline::Prefetch
+            | Pipeline::DoubleBuffer => (depth, 4),
         },
         KernelKind::Wgmma(_) => (depth, 2 * plan.spec().stages.unwrap_or(1) as usize),
     };
@@ -173,6 +176,7 @@ fn of_product(launch: &mut LaunchLoad, plan: &SgemmPlan, size: Size) {
     let (ahead, barriers) = match plan.kind() {
         KernelKind::Tiled(tiled) => match tiled.pipeline() {
             Pipeline::Single => (0, 2.0),
+            Pipeline::Parts { parts } => (0, 2.0 * f64::from(parts)),
             Pipeline::Prefetch | Pipeline::DoubleBuffer => (1, 1.0),
             Pipeline::Async { stages, .. } => (stages - 1, 1.0),
         },

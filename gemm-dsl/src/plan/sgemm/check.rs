@@ -66,7 +66,7 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) -> Option<TileGeometr
     faults.0.extend(too_much_shared);
     resources::extents(spec, faults);
     if let (Some(tile), Some(draft)) = (spec.tile, &draft) {
-        resources::vectors(spec, tile, draft, faults);
+        resources::runs(spec, tile, draft, faults);
         mma::check::loads(spec, draft.mma(), faults);
     }
     draft.map(TileGeometry::Tiled)

@@ -39,7 +39,8 @@ impl SgemmPlan {
         if !matches!(self.kind(), KernelKind::Direct(_) | KernelKind::Wgmma(_)) {
             let unroll = self.unroll().map_or("default".to_owned(), |by| format!("by {by}"));
             list.say("k loop unrolling", unroll);
-            list.say("partial sums", self.partials().to_string());
+            let when = if self.folds_tiles() { ", added after every K tile" } else { "" };
+            list.say("partial sums", format!("{}{when}", self.partials()));
         }
         list.say(
             "split-K partitions",
@@ -252,6 +253,9 @@ fn tensor_cores(plan: &MmaPlan, list: &mut Decisions) {
 fn pipeline(pipeline: Pipeline) -> String {
     match pipeline {
         Pipeline::Single => "none: load, barrier, compute, barrier".to_owned(),
+        Pipeline::Parts { parts } => {
+            format!("none: load, barrier, compute, barrier for each of {parts} parts of B")
+        }
         Pipeline::Prefetch => "register prefetch of the next tile, one buffer".to_owned(),
         Pipeline::DoubleBuffer => "register prefetch of the next tile, two buffers".to_owned(),
         Pipeline::Async { stages, spread: 1 } => format!("cp.async, {stages} stages"),
@@ -284,9 +288,14 @@ fn operand(plan: &OperandPlan, list: &mut Decisions) {
         }
     };
     list.because(of("copies"), walk, plan.walk.why);
+    let of_run = match (plan.runs(), plan.accesses_of_run()) {
+        (_, 1) => String::new(),
+        (1, accesses) => format!(" run of {accesses}"),
+        (_, accesses) => format!(" runs of {accesses}"),
+    };
     let widths = format!(
-        "{} per thread, {}-byte loads, {}-byte stores",
-        plan.accesses(),
+        "{}{of_run} per thread, {}-byte loads, {}-byte stores",
+        plan.runs(),
         plan.elem().size() * plan.width(),
         plan.elem().size() * plan.store_width(),
     );

@@ -60,9 +60,9 @@ pub(super) fn shared_axes(spec: &SgemmSpec) -> [Axis; 2] {
     [lies(a, Axis::M), lies(b, Axis::N)]
 }
 
-/// Assignment of a tile's accesses to the threads of a block. A *line* is a row or column of the
-/// tile along the contiguous axis of global memory. Consecutive threads always access consecutive
-/// parts of a line.
+/// Assignment of a tile's runs to the threads of a block. A *line* is a row or column of the tile
+/// along the contiguous axis of global memory, and a *run* is a vector or adjacent elements of a
+/// line. Consecutive threads always copy consecutive runs of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Walk {
     /// The block covers `step` whole lines at a time.
@@ -78,11 +78,11 @@ pub enum Walk {
         /// Number of repetitions after which all lines of the tile are covered.
         passes: u32,
     },
-    /// Accesses are numbered along the lines, and threads take them in turn.
+    /// Runs are numbered along the lines, and threads take them in turn.
     Linear {
-        /// Number of accesses of all threads together.
+        /// Number of runs of all threads together.
         total: u32,
-        /// True if every thread has the same number of accesses.
+        /// True if every thread has the same number of runs.
         exact: bool,
     },
 }
@@ -168,12 +168,15 @@ facts! {
         swizzle: Option<Swizzle>,
         /// Elements per access to global memory.
         width: u32,
+        /// Adjacent elements of a line that a thread copies together: those of one access, or
+        /// several that it accesses one by one.
+        run: u32,
         /// Elements per store to shared memory.
         store_width: u32,
         /// Elements per read of a fragment from shared memory.
         fragment_width: u32,
-        /// Number of accesses per thread; a thread may skip its last access.
-        accesses: u32,
+        /// Number of runs per thread; a thread may skip its last run.
+        runs: u32,
         /// Elements that are read in place of elements beyond the edge of C.
         edge: Edge,
         /// True if a vector may extend past the end of K into padding, which need not be zero.
@@ -181,9 +184,9 @@ facts! {
         /// True if the last vector of a row or column is read whole although it may end in padding.
         overhangs: bool,
     } decided {
-        /// Mapping of the block's accesses to the tile.
+        /// Mapping of the block's runs to the tile.
         walk: Walk,
-        /// Number of a thread's accesses that are unrolled together; `None` for all.
+        /// Number of a thread's runs that are unrolled together; `None` for all.
         unroll: Option<u32>,
         pointers: Pointers,
         /// Value stored in the tile for elements past the end of K.
@@ -212,6 +215,8 @@ pub(super) struct OperandFacts {
     pub by_vectors: bool,
     pub asynchronous: bool,
     pub pitched: bool,
+    /// Adjacent elements that a thread copies by scalar accesses.
+    pub adjacent: u32,
     /// True if tensor cores multiply the tiles.
     pub mma: bool,
     /// Number of splits of a value, if splits are staged. Splits are padded to whole tiles.
@@ -256,9 +261,10 @@ impl OperandPlan {
         let width = width_if(reads_vectors);
         let fragment =
             given.shared_vectors && shared == free && given.aligned_rows() && given.by_vectors;
+        let run = width.max(given.adjacent);
         let (lines, line) = if contiguous == free { (depth, extent) } else { (extent, depth) };
-        let walk = walk(&given, lines, line, width);
-        let accesses = (line / width * lines).div_ceil(threads);
+        let walk = walk(&given, lines, line, run);
+        let runs = (line / run * lines).div_ceil(threads);
         let guarded = ragged != Ragged::Nowhere;
         let straddles = guarded && given.vectors_straddle_k();
         Self {
@@ -274,11 +280,15 @@ impl OperandPlan {
             width,
             store_width: width_if(reads_vectors && given.stores_vectors()),
             fragment_width: width_if(fragment),
+            run,
             walk,
-            accesses,
-            unroll: match accesses > UNROLLED {
+            runs,
+            unroll: match runs.saturating_mul(run / width) > UNROLLED {
                 false => decided(None, ""),
-                true => decided(Some(UNROLLED / 4), "limits the registers of staged elements"),
+                true => {
+                    let by = (UNROLLED / 4 / (run / width)).max(1);
+                    decided(Some(by), "limits the registers of staged elements")
+                }
             },
             pointers: match walk.value {
                 _ if !given.asynchronous => {
@@ -353,9 +363,14 @@ impl OperandPlan {
         if self.contiguous == self.free { self.extent } else { self.depth }
     }
 
+    /// Number of accesses of a run.
+    pub fn accesses_of_run(&self) -> u32 {
+        self.run / self.width
+    }
+
     /// Registers of a thread that hold its share of a prefetched tile.
     pub fn staged(&self) -> u32 {
-        let bytes = self.accesses * self.width * self.elem.size();
+        let bytes = self.runs * self.run * self.elem.size();
         self.splits * bytes.div_ceil(REGISTER_BYTES)
     }
 }
@@ -371,14 +386,14 @@ fn shared_tile(free: Axis, shared: Axis, extent: u32, depth: u32, pad: u32) -> (
     if shared == free { (depth, extent + pad) } else { (extent, depth + pad) }
 }
 
-/// Assigns the accesses of a block to threads. The tile has `lines` lines of `line` elements, and
-/// an access has `width` elements.
-fn walk(given: &OperandFacts, lines: u32, line: u32, width: u32) -> Decided<Walk> {
+/// Assigns the runs of a block to threads. The tile has `lines` lines of `line` elements, and a run
+/// has `run` elements.
+fn walk(given: &OperandFacts, lines: u32, line: u32, run: u32) -> Decided<Walk> {
     let OperandFacts { free, contiguous, shared, extent, depth, pad, threads, .. } = *given;
     let step = threads / GROUP;
     if given.asynchronous
         && contiguous != shared
-        && width == 1
+        && run == 1
         && line.is_multiple_of(GROUP)
         && threads.is_multiple_of(GROUP)
         && lines.is_multiple_of(step)
@@ -391,7 +406,7 @@ fn walk(given: &OperandFacts, lines: u32, line: u32, width: u32) -> Decided<Walk
         };
         return decided(Walk::Groups { step, passes: lines / step }, why);
     }
-    let per_line = line / width;
+    let per_line = line / run;
     if threads.is_multiple_of(per_line) && lines.is_multiple_of(threads / per_line) {
         return decided(Walk::Lines { step: threads / per_line }, "");
     }

@@ -7,6 +7,11 @@ use crate::spec::SgemmSpec;
 pub enum Pipeline {
     /// No overlap: load, barrier, compute, barrier.
     Single,
+    /// No overlap, and the tile of B is staged in parts: load, barrier, compute, barrier for each.
+    Parts {
+        /// Number of parts: columns of a thread.
+        parts: u32,
+    },
     /// The next tile is prefetched to registers; one shared buffer.
     Prefetch,
     /// The next tile is prefetched to registers, and then stored to the second of two shared
@@ -25,7 +30,7 @@ pub enum Pipeline {
 impl Pipeline {
     pub(crate) fn buffers(self) -> u32 {
         match self {
-            Self::Single | Self::Prefetch => 1,
+            Self::Single | Self::Parts { .. } | Self::Prefetch => 1,
             Self::DoubleBuffer => 2,
             Self::Async { stages, .. } => stages,
         }
@@ -36,6 +41,7 @@ impl Pipeline {
             (Some(stages), _, _) => Self::Async { stages, spread: spec.spread },
             (None, true, _) => Self::DoubleBuffer,
             (None, false, true) => Self::Prefetch,
+            (None, false, false) if spec.b_in_parts => Self::Parts { parts: spec.parts_of_b() },
             (None, false, false) => Self::Single,
         }
     }

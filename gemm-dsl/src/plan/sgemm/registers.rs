@@ -9,6 +9,8 @@ use crate::target::arch::{LARGEST, WARP};
 pub(crate) struct Registers {
     pub thread: Rect,
     pub partials: u32,
+    /// True if the partial sums of a K tile are added to an accumulator of their own.
+    pub folds_tiles: bool,
     pub fragments: u128,
     /// Elements of the next tile on their way to shared memory.
     pub staged: u128,
@@ -21,7 +23,8 @@ pub(crate) struct Registers {
 
 impl Registers {
     pub fn sums(&self) -> u128 {
-        u128::from(self.thread.area()) * u128::from(self.partials)
+        let of_element = u128::from(self.partials) + u128::from(self.folds_tiles);
+        u128::from(self.thread.area()) * of_element
     }
 
     pub fn needed(&self) -> u128 {

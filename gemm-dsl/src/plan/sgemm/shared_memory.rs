@@ -88,6 +88,7 @@ impl SharedBytes {
         let [m, n, k] = [tile.m, tile.n, tile.k].map(u128::from);
         let (pad_a, pad_b) = (u128::from(spec.pad_a), u128::from(spec.pad_b));
         let [a, b] = shared_axes(spec);
+        let n_of_b = n / u128::from(spec.parts_of_b());
         let alignment = match spec.arith.format().filter(|_| spec.is_wgmma()) {
             None => VECTOR_BYTES.into(),
             Some(format) => u128::from(8 * Elem::from_format(format).size()) * k,
@@ -98,7 +99,7 @@ impl SharedBytes {
             products: spec.products,
             buffers: Pipeline::from_spec(spec).buffers(),
             a: if a == Axis::M { (k, m + pad_a) } else { (m, k + pad_a) },
-            b: if b == Axis::N { (k, n + pad_b) } else { (n, k + pad_b) },
+            b: if b == Axis::N { (k, n_of_b + pad_b) } else { (n_of_b, k + pad_b) },
             beside: SharedExtras::of_spec(spec, u128::from(spec.products) * m * n),
         }
     }

@@ -1,7 +1,8 @@
 //! Random specs that often have a plan.
 
 use crate::spec::{
-    Arith, Convert, Copies, Datum, Instruction, KeyKind, Rect, SgemmSpec, Spec, Table, Tile,
+    Arith, Convert, Copies, Datum, Fragment, Instruction, KeyKind, Rect, SgemmSpec, Spec, Table,
+    Tile,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -68,6 +69,15 @@ pub(super) fn plausible() -> impl Strategy<Value = SgemmSpec> {
             }
             if spec.convert == Convert::Matrix && !spec.is_wgmma() {
                 OF_F32_TILES.iter().for_each(|key| spec.reset(key));
+            }
+            if spec.float4 || spec.stages.is_some() || spec.converts_matrices() {
+                spec.reset("adjacent");
+            }
+            if spec.fragment != Fragment::Strided || spec.thread.m > 1 {
+                spec.reset("b_in_parts");
+            }
+            if spec.partials == 1 {
+                spec.reset("fold_tiles");
             }
             if spec.is_wgmma() {
                 OF_LANES.iter().for_each(|key| spec.reset(key));

@@ -1,6 +1,6 @@
 //! Conditions on GEMMs: the kernels on which certain keys act.
 
-use super::{Arith, Copies, Instruction, SgemmSpec};
+use super::{Arith, Copies, Fragment, Instruction, SgemmSpec};
 use crate::spec::table::{ActsOn, Prerequisite, Suggestion};
 
 /// GEMMs that stage tiles of A and B in shared memory.
@@ -9,6 +9,42 @@ pub(super) const TILE: ActsOn<SgemmSpec> = ActsOn {
     rests_on: &["tile"],
     because: "without `tile` nothing is staged in shared memory",
     suggestion: Suggestion::Or("add a tile such as `tile: 64x64x8`"),
+};
+
+/// GEMMs whose threads keep partial sums while they multiply staged tiles.
+pub(super) const PARTIAL_SUMS: ActsOn<SgemmSpec> = ActsOn {
+    includes: |spec| spec.tile.is_some() && spec.partials > 1,
+    rests_on: &["partials", "tile"],
+    because: "an element of C has no partial sums in a tile",
+    suggestion: Suggestion::Add(&[
+        ("tile: 64x64x8", |spec| spec.tile.is_some()),
+        ("partials: 2", |spec| spec.partials > 1),
+    ]),
+};
+
+/// GEMMs whose threads compute strided elements of one row, without a warp tile or a pipeline.
+pub(super) const STRIDED_ROW: ActsOn<SgemmSpec> = ActsOn {
+    includes: |spec| {
+        let one_row = spec.thread.m == 1 && spec.fragment == Fragment::Strided;
+        let no_pipeline = !spec.prefetch && !spec.double_buffer && spec.stages.is_none();
+        spec.tile.is_some() && one_row && spec.warp.is_none() && no_pipeline
+    },
+    rests_on: &["tile", "thread", "fragment", "warp", "prefetch", "double_buffer", "stages"],
+    because: "parts of a tile of B hold one column per thread, which needs `fragment: strided` and \
+              one row in `thread`, and excludes `warp`, `prefetch`, `double_buffer` and `stages`",
+    suggestion: Suggestion::Leave,
+};
+
+/// GEMMs that stage tiles by loads and stores of single elements.
+pub(super) const SCALAR_COPIES: ActsOn<SgemmSpec> = ActsOn {
+    includes: |spec| {
+        let scalar = !spec.float4 && spec.stages.is_none() && !spec.converts_matrices();
+        spec.tile.is_some() && scalar
+    },
+    rests_on: &["tile", "float4", "stages", "convert", "mma", "arith"],
+    because: "a kernel without `tile`, or with `float4`, `stages` or converted matrices, copies no \
+              tile by scalar loads and stores",
+    suggestion: Suggestion::Leave,
 };
 
 /// GEMMs whose multiplications run on tensor cores.

@@ -26,6 +26,8 @@ words! {
         /// alternate with vectors of the other threads, or inside a warp tile with vectors of the
         /// other lanes.
         Split = "split",
+        /// Vectors of four columns as in `split`; adjacent rows as in `blocked`.
+        SplitN = "split_n",
     }
 }
 

@@ -75,8 +75,12 @@ impl Accumulators {
         share: AccumulatorShare,
     ) -> Self {
         let partials = match share {
-            AccumulatorShare::Thread { partials } => partials,
+            AccumulatorShare::Thread { partials } | AccumulatorShare::Tile { partials } => partials,
             AccumulatorShare::Lane => 1,
+        };
+        let name = match share {
+            AccumulatorShare::Thread { .. } | AccumulatorShare::Lane => "acc",
+            AccumulatorShare::Tile { .. } => "partial",
         };
         let (tall, wide) = (rows.count > 1, cols.count > 1);
         let count = (partials > 1).then(|| partial_sums(b, partials));
@@ -84,9 +88,9 @@ impl Accumulators {
         let dims: Vec<Expr> = [count, rows, cols].into_iter().flatten().map(Expr::from).collect();
         b.comment(layout_text(share, [rows.is_some(), cols.is_some()]));
         let place = if dims.is_empty() {
-            AccumulatorStorage::One(b.mut_("acc", Expr::F32(0.0).cast(elem)))
+            AccumulatorStorage::One(b.mut_(name, Expr::F32(0.0).cast(elem)))
         } else {
-            AccumulatorStorage::Many(b.zeroed_registers("acc", elem, dims, ""))
+            AccumulatorStorage::Many(b.zeroed_registers(name, elem, dims, ""))
         };
         Self { place, tall, wide, partials, count }
     }
@@ -103,6 +107,13 @@ impl Accumulators {
             AccumulatorStorage::Many(b.registers("sum_of_all", elem, dims, ""))
         };
         Self { place, tall, wide, partials: 1, count: None }
+    }
+
+    /// Adds the partial accumulators of a K tile to these accumulators.
+    pub fn fold(&self, b: &mut KernelBuilder, elements: [&Elements; 2], of_tile: &Self) {
+        each(b, elements, |b, m, n| {
+            self.set(b, m, n, self.value(m, n) + of_tile.value(m, n));
+        });
     }
 
     /// Adds partial accumulators, so that each element has a single accumulator that can be set.
@@ -254,6 +265,8 @@ pub(crate) struct UnrepresentableBits {
 pub(crate) enum AccumulatorShare {
     /// One thread, with this number of partial accumulators per output.
     Thread { partials: u32 },
+    /// One thread, with this number of partial accumulators per output for each K tile.
+    Tile { partials: u32 },
     /// Each lane of a warp, with one partial accumulator per output.
     Lane,
 }
@@ -272,6 +285,9 @@ fn layout_text(share: AccumulatorShare, [tall, wide]: [bool; 2]) -> String {
         }
         AccumulatorShare::Thread { .. } => {
             format!("acc[p]{index} accumulates partial sum p of {output} of this thread.")
+        }
+        AccumulatorShare::Tile { .. } => {
+            format!("partial[p]{index} accumulates partial sum p of {output} over this K tile.")
         }
         AccumulatorShare::Lane => {
             format!("acc{index} is this lane's partial sum of {output} of its warp.")

@@ -11,12 +11,14 @@ use crate::target::arch::WARP;
 pub(crate) struct TileCopy {
     plan: OperandPlan,
     pub count: Const,
+    /// Number of elements of a run, if the thread accesses them one by one.
+    pub adjacent: Option<Const>,
     pub places: CopyPlaces,
-    /// Position of a thread's access if it has only one. It is declared once for all tiles.
+    /// Position of a thread's run if it has only one. It is declared once for all tiles.
     pub only: Option<CopyPlace>,
 }
 
-/// Positions of a thread's accesses: the plan's [`Walk`] with variables of the kernel. A line is a
+/// Positions of a thread's runs: the plan's [`Walk`] with variables of the kernel. A line is a
 /// row or column of the tile whose elements are adjacent in memory. A position is a line and an
 /// offset in the line.
 #[derive(Clone, Debug)]
@@ -26,20 +28,31 @@ pub(crate) enum CopyPlaces {
     Linear { tid: Var, threads: Const, per_line: Expr, total: Const, exact: bool },
 }
 
-/// One access of a thread: its index and its position in the tile.
+/// One access of a thread: the index of its run, and its position in the tile.
 #[derive(Clone, Debug)]
 pub(crate) struct CopyPlace {
     pub i: Expr,
+    /// Index of the element in its run, if the thread accesses the run's elements one by one.
+    pub element: Option<Expr>,
     /// Index of its first element along the axis that the operand shares with C.
     pub free: Expr,
     /// Index of its first element along K.
     pub k: Expr,
     contiguous: Axis,
-    /// Condition under which the access exists; `None` if it always exists.
+    /// Condition under which the run exists; `None` if it always exists.
     exists: Option<Expr>,
 }
 
 impl CopyPlace {
+    /// Position of element `j` of the run, as an access of its own.
+    fn in_run(self, j: Expr) -> Self {
+        let (free, k) = match self.contiguous {
+            Axis::K => (self.free, self.k + j.clone()),
+            Axis::M | Axis::N => (self.free + j.clone(), self.k),
+        };
+        Self { free, k, element: Some(j), ..self }
+    }
+
     /// Position of element `lane` of the access, as indices along the free axis and along K.
     pub fn lane(&self, lane: i32) -> [Expr; 2] {
         match self.contiguous {
@@ -49,9 +62,9 @@ impl CopyPlace {
     }
 }
 
-/// Selection of a thread's accesses.
+/// Selection of a thread's runs.
 pub(crate) enum CopyShare {
-    /// All accesses of the thread.
+    /// All runs of the thread.
     All,
     /// Part `k` of `parts` equal parts, for copies that are spread over the steps of a tile.
     Part { k: Var, parts: Const },
@@ -90,9 +103,14 @@ impl TileCopy {
         other: OperandPlan,
         of: CopyExtents,
     ) -> Self {
-        let (count, places) = CopyDeclaration { plan: &plan, other: &other, of }.places(b);
-        let mut copy = Self { plan, count, places, only: None };
-        if plan.accesses() == 1 {
+        let adjacent = (plan.accesses_of_run() > 1).then(|| {
+            let meaning = "adjacent elements copied one by one";
+            b.constant("ADJACENT", plan.run() as i32, meaning)
+        });
+        let declaration = CopyDeclaration { plan: &plan, other: &other, of, adjacent };
+        let (count, places) = declaration.places(b);
+        let mut copy = Self { plan, count, adjacent, places, only: None };
+        if plan.runs() == 1 {
             copy.only = Some(copy.place(b, 0.into()));
         }
         copy
@@ -103,6 +121,12 @@ struct CopyDeclaration<'p> {
     plan: &'p OperandPlan,
     other: &'p OperandPlan,
     of: CopyExtents,
+    adjacent: Option<Const>,
+}
+
+/// Number of elements of a run.
+fn run_length(plan: &OperandPlan, adjacent: Option<Const>) -> Expr {
+    adjacent.map_or(Expr::I32(plan.run() as i32), Expr::from)
 }
 
 impl CopyDeclaration<'_> {
@@ -116,19 +140,23 @@ impl CopyDeclaration<'_> {
         b.constant(&format!("{}_{suffix}", self.plan.letter()), value, meaning)
     }
 
-    /// Declares the number of accesses and their positions.
+    /// Declares the number of runs and their positions.
     fn places(&self, b: &mut KernelBuilder) -> (Const, CopyPlaces) {
         let (plan, letter) = (self.plan, self.plan.letter());
         let CopyExtents { tid, threads, free, depth } = self.of;
         let (lines, line) =
             if plan.contiguous() == Axis::K { (free, depth) } else { (depth, free) };
-        let unit = if plan.width() > 1 { "vectors" } else { "elements" };
+        let unit = match (self.adjacent, plan.width()) {
+            (Some(_), _) => "runs",
+            (None, 1) => "elements",
+            (None, _) => "vectors",
+        };
         let units = format!("{unit} of a tile of {letter}");
         let per_thread = format!("{units} per thread");
         let what = line_of(plan);
         let [line_name, along_name] = names(plan).map(|name| name_of(plan, name));
-        let width = plan.width() as i32;
-        let per_line = line / width;
+        let run = run_length(plan, self.adjacent);
+        let per_line = line / run.clone();
         match plan.walk() {
             Walk::Groups { .. } => {
                 let group = GROUP as i32;
@@ -165,7 +193,7 @@ impl CopyDeclaration<'_> {
                     (false, _) => lines_text(b, what, &own, &[plan]),
                 }
                 let line = b.let_(&line_name, tid / per_line.clone());
-                let along = b.let_(&along_name, tid % per_line * width);
+                let along = b.let_(&along_name, tid % per_line * run);
                 (count, CopyPlaces::Lines { line, along, step })
             }
             Walk::Linear { exact, .. } => {
@@ -192,6 +220,12 @@ fn banks_text(plan: &OperandPlan) -> &'static str {
 
 /// Emits a comment on the coalescing of copies along the lines of tiles.
 fn lines_text(b: &mut KernelBuilder, what: &str, of: &str, plans: &[&OperandPlan]) {
+    if plans.iter().any(|plan| plan.accesses_of_run() > 1) {
+        return b.comment(format!(
+            "A thread copies ADJACENT adjacent elements of a {what} of {of}, one by one. A warp \
+             accesses every ADJACENT-th element at a time, so its accesses coalesce only in part."
+        ));
+    }
     let all = format!("Consecutive threads copy along the {what}s of {of}");
     let reads: Vec<WarpReads> = plans.iter().map(|plan| WarpReads::new(plan)).collect();
     if reads.iter().all(WarpReads::coalesce) {
@@ -253,9 +287,13 @@ impl TileCopy {
         share: &CopyShare,
         body: impl FnOnce(&mut KernelBuilder, CopyPlace),
     ) {
-        let at = |b: &mut KernelBuilder, place: CopyPlace| match place.exists.clone() {
+        let each = |b: &mut KernelBuilder, place: CopyPlace| match self.adjacent {
             None => body(b, place),
-            Some(exists) => b.if_(exists, |b| body(b, place)),
+            Some(adjacent) => b.unrolled("j", adjacent, |b, j| body(b, place.in_run(j.into()))),
+        };
+        let at = |b: &mut KernelBuilder, place: CopyPlace| match place.exists.clone() {
+            None => each(b, place),
+            Some(exists) => b.if_(exists, |b| each(b, place)),
         };
         let (from, to, unroll) = match (share, &self.only) {
             (CopyShare::All, Some(place)) => return at(b, place.clone()),
@@ -272,9 +310,9 @@ impl TileCopy {
         });
     }
 
-    /// Declares the position of access `i`.
+    /// Declares the position of run `i`.
     fn place(&self, b: &mut KernelBuilder, i: Expr) -> CopyPlace {
-        // The positions of single accesses of A and B are in the same scope, so their names contain
+        // The positions of single runs of A and B are in the same scope, so their names contain
         // the operand.
         let only = i == Expr::I32(0);
         let [line_name, along_name] = names(&self.plan).map(|name| match only {
@@ -301,12 +339,12 @@ impl TileCopy {
                 let index = b.let_(&name, *tid + i.clone() * *threads);
                 exists = (!exact).then(|| Expr::from(index).lt(*total));
                 let line = b.let_(&line_name, index / per_line.clone()).into();
-                let along = index % per_line.clone() * self.plan.width() as i32;
+                let along = index % per_line.clone() * run_length(&self.plan, self.adjacent);
                 (line, b.let_(&along_name, along).into())
             }
         };
         let contiguous = self.plan.contiguous();
         let (free, depth) = if contiguous == Axis::K { (line, along) } else { (along, line) };
-        CopyPlace { i, free, k: depth, contiguous, exists }
+        CopyPlace { i, element: None, free, k: depth, contiguous, exists }
     }
 }

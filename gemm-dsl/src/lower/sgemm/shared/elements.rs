@@ -27,11 +27,13 @@ pub(crate) enum Adjacent {
 }
 
 impl Adjacent {
-    pub(crate) fn from_fragment(fragment: Fragment) -> Self {
+    /// Returns the runs along the rows and along the columns of C.
+    pub(crate) fn from_fragment(fragment: Fragment) -> [Self; 2] {
         match fragment {
-            Fragment::Blocked => Self::All,
-            Fragment::Strided => Self::One,
-            Fragment::Split => Self::Of(4),
+            Fragment::Blocked => [Self::All; 2],
+            Fragment::Strided => [Self::One; 2],
+            Fragment::Split => [Self::Of(4); 2],
+            Fragment::SplitN => [Self::All, Self::Of(4)],
         }
     }
 

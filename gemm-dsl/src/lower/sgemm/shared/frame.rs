@@ -26,6 +26,8 @@ pub(crate) struct Frame<'p> {
     pub problem: GemmProblem,
     pub bm: Const,
     pub bn: Const,
+    /// Columns of B in shared memory: those of the tile, or of a part of it.
+    bn_shared: Const,
     pub bk: Const,
     pub tm: Const,
     pub tn: Const,
@@ -119,7 +121,11 @@ impl<'p> Frame<'p> {
             products,
         });
         let split_count = splits.and_then(|splits| splits.count);
-        let shared = shared_tiles(b, t, [bm, bn, bk], part, split_count);
+        let bn_shared = match t.parts_of_b() {
+            1 => bn,
+            _ => b.constant("THREADS_N", bn / tn, "threads along N"),
+        };
+        let shared = shared_tiles(b, t, [bm, bn_shared, bk], part, split_count);
         let (slices, epilogue_threads, epilogue_thread) = match slices {
             None => (None, threads, tid),
             Some(constants) => {
@@ -133,6 +139,7 @@ impl<'p> Frame<'p> {
             problem,
             bm,
             bn,
+            bn_shared,
             bk,
             tm,
             tn,
@@ -220,7 +227,7 @@ impl<'p> Frame<'p> {
     }
 
     fn own(&self, b: &mut KernelBuilder) -> ThreadSlice {
-        let Self { t, bm, bn, bk, tm, tn, tid, threads, .. } = *self;
+        let Self { t, bm, bn, bn_shared, bk, tm, tn, tid, threads, .. } = *self;
         let (rows, cols, mma) = match self.mma {
             None => {
                 let (rows, cols) = position(b, t, self.epilogue_thread, [bm, bn, tm, tn]);
@@ -235,7 +242,7 @@ impl<'p> Frame<'p> {
             TileCopy::declare(b, plan, other, CopyExtents { tid, threads, free, depth: bk })
         };
         let a = copy(b, t.a(), t.b(), bm);
-        ThreadSlice { rows, cols, mma, copies: [a, copy(b, t.b(), t.a(), bn)] }
+        ThreadSlice { rows, cols, mma, copies: [a, copy(b, t.b(), t.a(), bn_shared)] }
     }
 
     fn at(
@@ -302,16 +309,17 @@ impl<'p> Frame<'p> {
 
 /// Phrase on the outputs of a thread: their number and the distances between them.
 fn outputs_text(t: &TiledPlan) -> String {
-    let (run, sub_tiles, times) = match t.fragment() {
+    let ([run_m, run_n], sub_tiles, times) = match t.fragment() {
         Fragment::Blocked => return "TM x TN adjacent outputs".to_owned(),
-        Fragment::Strided => (1, "", ""),
-        Fragment::Split => (4, " in 4 x 4 sub-tiles", "4 * "),
+        Fragment::Strided => ([1; 2], "", ""),
+        Fragment::Split => ([4; 2], " in 4 x 4 sub-tiles", "4 * "),
+        Fragment::SplitN => ([t.tm(), 4], " in TM x 4 sub-tiles", "4 * "),
     };
     let of = if t.warp().is_some() { "LANES" } else { "THREADS" };
-    let apart = [(t.tm(), "M", "rows"), (t.tn(), "N", "columns")].into_iter();
-    let apart = apart.filter(|(count, ..)| *count > run);
+    let apart = [(t.tm(), run_m, "M", "rows"), (t.tn(), run_n, "N", "columns")].into_iter();
+    let apart = apart.filter(|(count, run, ..)| count > run);
     let apart: Vec<String> =
-        apart.map(|(_, axis, lines)| format!("{times}{of}_{axis} {lines}")).collect();
+        apart.map(|(_, _, axis, lines)| format!("{times}{of}_{axis} {lines}")).collect();
     match apart.is_empty() {
         true => format!("TM x TN outputs{sub_tiles}"),
         false => format!("TM x TN outputs{sub_tiles}, {} apart", apart.join(" and ")),
@@ -325,16 +333,15 @@ fn position(
     tid: Var,
     [bm, bn, tm, tn]: [Const; 4],
 ) -> (Elements, Elements) {
-    let adjacent = Adjacent::from_fragment(t.fragment());
-    let step = |own: Const| adjacent.step(own);
+    let [rows, cols] = Adjacent::from_fragment(t.fragment());
     let what = outputs_text(t);
     let (first_row, first_col, threads_m, threads_n) = match t.warp() {
         None => {
             let threads_m = b.constant("THREADS_M", bm / tm, "threads along M");
             let threads_n = b.constant("THREADS_N", bn / tn, "threads along N");
             b.comment(format!("A thread computes {what}."));
-            let row = b.let_("thread_row", tid / threads_n * step(tm));
-            let col = b.let_("thread_col", tid % threads_n * step(tn));
+            let row = b.let_("thread_row", tid / threads_n * rows.step(tm));
+            let col = b.let_("thread_col", tid % threads_n * cols.step(tn));
             (row, col, threads_m, threads_n)
         }
         Some(warp) => {
@@ -348,13 +355,13 @@ fn position(
             let lane = b.let_("lane", tid % WARP as i32);
             let warp_row = warp / (bn / wn) * wm;
             let warp_col = warp % (bn / wn) * wn;
-            let row = b.let_("thread_row", warp_row + lane / lanes_n * step(tm));
-            let col = b.let_("thread_col", warp_col + lane % lanes_n * step(tn));
+            let row = b.let_("thread_row", warp_row + lane / lanes_n * rows.step(tm));
+            let col = b.let_("thread_col", warp_col + lane % lanes_n * cols.step(tn));
             (row, col, lanes_m, lanes_n)
         }
     };
     (
-        Elements { adjacent, first: first_row, name: tm, count: t.tm(), threads: threads_m },
-        Elements { adjacent, first: first_col, name: tn, count: t.tn(), threads: threads_n },
+        Elements { adjacent: rows, first: first_row, name: tm, count: t.tm(), threads: threads_m },
+        Elements { adjacent: cols, first: first_col, name: tn, count: t.tn(), threads: threads_n },
     )
 }

@@ -91,12 +91,16 @@ pub(crate) fn shared_tiles(
         let dims = outer.into_iter().chain([rows.into(), cols.into()]);
         let name = format!("{}s", plan.letter());
         let splits_of = if splits.is_some() { "splits of " } else { "" };
+        let in_parts = plan.free() == Axis::N && t.parts_of_b() > 1;
+        let tile = if in_parts { "part of a tile" } else { "tile" };
         let meaning = match (part, &slots) {
-            (None, None) => format!("{splits_of}tile of {}{lies}", plan.letter()),
-            (Some(_), None) => format!("{splits_of}one tile of {} per GEMM{lies}", plan.letter()),
-            (None, Some(_)) => format!("{splits_of}one tile of {} per {slot}{lies}", plan.letter()),
+            (None, None) => format!("{splits_of}{tile} of {}{lies}", plan.letter()),
+            (Some(_), None) => format!("{splits_of}one {tile} of {} per GEMM{lies}", plan.letter()),
+            (None, Some(_)) => {
+                format!("{splits_of}one {tile} of {} per {slot}{lies}", plan.letter())
+            }
             (Some(_), Some(_)) => {
-                format!("{splits_of}one tile of {} per GEMM and {slot}{lies}", plan.letter())
+                format!("{splits_of}one {tile} of {} per GEMM and {slot}{lies}", plan.letter())
             }
         };
         let layout = BufferLayout::Array { order, pad, swizzle: plan.swizzle() };

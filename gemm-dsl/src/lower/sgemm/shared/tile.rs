@@ -50,7 +50,15 @@ pub(crate) struct Tiled<'p> {
     pub b: StagedFactor,
 }
 
+/// Part of a tile of B, with one column for each thread along N.
+pub(crate) struct PartOfB {
+    pub factor: StagedFactor,
+    /// Index of the thread's element in the part, along N.
+    pub n: Expr,
+}
+
 /// Operand A or B: its plan, and the locations of its elements.
+#[derive(Clone)]
 pub(crate) struct StagedFactor {
     pub plan: OperandPlan,
     /// Matrix in `f32`; `None` if the kernel reads only its splits.
@@ -174,6 +182,12 @@ impl<'p> Tiled<'p> {
             in_epilogue: first_slice,
             meet: None,
         }
+    }
+
+    /// Emits the first column of part `n` of the tile of B, and returns the part.
+    pub fn part_of_b(&self, b: &mut KernelBuilder, n: Var) -> PartOfB {
+        let origin = b.let_("part_col", self.origin.col + n * self.cols.threads);
+        PartOfB { factor: StagedFactor { origin, ..self.b.clone() }, n: n.into() }
     }
 
     /// Number of steps of a tile that each thread multiplies.

@@ -7,7 +7,7 @@ use crate::lower::sgemm::shared::accumulators::{
 };
 use crate::lower::sgemm::shared::copy::name_of;
 use crate::lower::sgemm::shared::loops::over;
-use crate::lower::sgemm::shared::tile::{StagedFactor, Tiled};
+use crate::lower::sgemm::shared::tile::{PartOfB, StagedFactor, Tiled};
 use crate::plan::Axis;
 use crate::spec::Order;
 
@@ -15,12 +15,31 @@ use crate::spec::Order;
 pub(super) fn accumulators(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Accumulators {
     match &tiled.mma {
         None => {
-            let (acc, partials) = (tiled.plan.types().acc, tiled.plan.partials());
-            let share = AccumulatorShare::Thread { partials };
+            let partials = if tiled.plan.folds_tiles() { 1 } else { tiled.plan.partials() };
+            let (acc, share) = (tiled.plan.types().acc, AccumulatorShare::Thread { partials });
             Accumulators::zeroed(b, acc, [&tiled.rows, &tiled.cols], share)
         }
         Some(warp) => Accumulators::from_mma(MmaAccumulators::declare(b, tiled, warp)),
     }
+}
+
+/// Emits `body`, which multiplies a K tile and adds the products to accumulators. These are `acc`,
+/// or partial accumulators of the tile, which are then added to `acc`.
+pub(super) fn of_tile(
+    b: &mut KernelBuilder,
+    tiled: &Tiled<'_>,
+    acc: &Accumulators,
+    body: impl FnOnce(&mut KernelBuilder, &Accumulators),
+) {
+    if !tiled.plan.folds_tiles() {
+        return body(b, acc);
+    }
+    let (elem, partials) = (tiled.plan.types().acc, tiled.plan.partials());
+    let elements = [&tiled.rows, &tiled.cols];
+    let partial = Accumulators::zeroed(b, elem, elements, AccumulatorShare::Tile { partials });
+    body(b, &partial);
+    b.comment("Add the partial sums of this K tile.");
+    acc.fold(b, elements, &partial);
 }
 
 /// Fragments of A and B for one k step.
@@ -54,6 +73,17 @@ impl FragmentRegisters {
 
 /// Multiplies the tile in buffer `slot`, and adds the products to the accumulators.
 pub(crate) fn multiply(b: &mut KernelBuilder, tiled: &Tiled<'_>, acc: &Accumulators, slot: &Expr) {
+    of_tile(b, tiled, acc, |b, acc| multiply_part(b, tiled, acc, slot, None));
+}
+
+/// Multiplies the tile of A in buffer `slot` by the tile of B, or by a part of it.
+pub(super) fn multiply_part(
+    b: &mut KernelBuilder,
+    tiled: &Tiled<'_>,
+    acc: &Accumulators,
+    slot: &Expr,
+    part: Option<&PartOfB>,
+) {
     let partials = tiled.plan.partials();
     let steps = tiled.steps();
     let step = |b: &mut KernelBuilder, at: Expr, partial: Expr| {
@@ -62,6 +92,11 @@ pub(crate) fn multiply(b: &mut KernelBuilder, tiled: &Tiled<'_>, acc: &Accumulat
         }
         let at = tiled.step(at);
         let a_frag = load(b, tiled, &tiled.a, slot, &at);
+        if let Some(PartOfB { factor, n }) = part {
+            let element = factor.shared.at(slot, [factor.own.first.into(), at]).load();
+            let at = AccumulatorIndex { partial, m: 0.into(), n: n.clone() };
+            return acc.multiply_add(b, at, a_frag.element(&0.into()), element);
+        }
         let b_frag = load(b, tiled, &tiled.b, slot, &at);
         outer_product(b, tiled, acc, &Fragments { a: a_frag, b: b_frag }, partial);
     };
@@ -144,7 +179,7 @@ fn load(
     if own.count == 1 {
         let value = factor.shared.at(slot, [own.first.into(), at.clone()]).load();
         // A value that is used once needs no variable.
-        let used_once = tiled.t.tm() == 1 && tiled.t.tn() == 1;
+        let used_once = tiled.t.tm() == 1 && tiled.t.tn() == tiled.t.parts_of_b();
         let name = factor.plan.letter().to_ascii_lowercase().to_string();
         return FragmentRegisters::One(if used_once { value } else { b.let_(&name, value).into() });
     }

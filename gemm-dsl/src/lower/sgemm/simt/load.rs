@@ -10,7 +10,7 @@ use crate::plan::Axis;
 /// Synchronous copies of one operand's tiles.
 pub(crate) struct Loads<'t> {
     factor: &'t StagedFactor,
-    /// Row of A or column of B that the thread reads, if it has only one access.
+    /// Row of A or column of B that the thread reads, if it reads only one.
     only: Option<Expr>,
 }
 
@@ -18,7 +18,8 @@ impl<'t> Loads<'t> {
     /// Declares the variables that have the same value for all tiles.
     pub fn declare(b: &mut KernelBuilder, factor: &'t StagedFactor) -> Self {
         let mut loads = Self { factor, only: None };
-        if let Some(place) = &factor.copy.only {
+        let one = factor.copy.adjacent.is_none() || factor.plan.contiguous() == Axis::K;
+        if let Some(place) = factor.copy.only.as_ref().filter(|_| one) {
             loads.only = Some(loads.name_edge(b, place));
         }
         loads
@@ -36,7 +37,10 @@ impl<'t> Loads<'t> {
     pub fn registers(&self, b: &mut KernelBuilder) -> BufferId {
         let plan = &self.factor.plan;
         let what = format!("prefetched share of the next tile of {}", plan.letter());
-        let lanes = self.is_wide().then_some(Expr::I32(plan.width() as i32));
+        let lanes = match self.is_wide() {
+            true => Some(Expr::I32(plan.width() as i32)),
+            false => self.factor.copy.adjacent.map(Expr::from),
+        };
         let splits = self.factor.split_count().map(Expr::from);
         let dims = splits.into_iter().chain([self.factor.copy.count.into()]).chain(lanes);
         b.registers(&name_of(plan, "next"), plan.elem(), dims, what)
@@ -62,7 +66,7 @@ impl<'t> Loads<'t> {
     ) {
         self.each(b, |b, split, place| {
             let value = self.value(b, &split, &place, k0, limit);
-            b.store(self.register(registers, split, place.i), value);
+            b.store(self.register(registers, split, &place), value);
         });
     }
 
@@ -70,11 +74,11 @@ impl<'t> Loads<'t> {
     pub fn registers_to_shared(&self, b: &mut KernelBuilder, registers: BufferId, slot: &Expr) {
         self.each(b, |b, split, place| {
             if self.stores_as_read() {
-                let value = self.register(registers, split.clone(), place.i.clone()).load();
+                let value = self.register(registers, split.clone(), &place).load();
                 return self.store(b, slot, &split, &place, value);
             }
             for j in 0..self.factor.plan.width() as i32 {
-                let value = self.lane(registers, split.clone(), place.i.clone(), Some(j)).load();
+                let value = self.lane(registers, split.clone(), &place, Some(j.into())).load();
                 b.store(self.factor.shared.split_at(slot, &split, place.lane(j)), value);
             }
         });
@@ -87,18 +91,24 @@ impl<'t> Loads<'t> {
         });
     }
 
-    fn register(&self, registers: BufferId, split: Expr, i: Expr) -> Access {
+    fn register(&self, registers: BufferId, split: Expr, place: &CopyPlace) -> Access {
         if self.is_wide() {
-            self.lane(registers, split, i, Some(0)).vector()
+            self.lane(registers, split, place, Some(0.into())).vector()
         } else {
-            self.lane(registers, split, i, None)
+            self.lane(registers, split, place, place.element.clone())
         }
     }
 
-    /// Register of an element of access `i`, or of its only element.
-    fn lane(&self, registers: BufferId, split: Expr, i: Expr, lane: Option<i32>) -> Access {
+    /// Register of an element of an access, or of its only element.
+    fn lane(
+        &self,
+        registers: BufferId,
+        split: Expr,
+        place: &CopyPlace,
+        lane: Option<Expr>,
+    ) -> Access {
         let split = self.factor.split_count().map(|_| split);
-        Access::new(registers, split.into_iter().chain([i]).chain(lane.map(Expr::I32)))
+        Access::new(registers, split.into_iter().chain([place.i.clone()]).chain(lane))
     }
 
     /// Declares a variable for the row of A or column of B at a position.

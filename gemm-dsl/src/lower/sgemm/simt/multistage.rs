@@ -3,7 +3,7 @@
 //! threads see the next tile, and the buffer that is filled next is free.
 
 use super::async_copy::{AsyncCopies, CopyCondition};
-use super::fragment::{FragmentPair, accumulators};
+use super::fragment::{FragmentPair, accumulators, of_tile};
 use crate::ir::{Change, Const, Expr, For, FunctionId, KernelBuilder, Stmt, Ty, Unroll, Var};
 use crate::lower::sgemm::mma::{self, MmaContext};
 use crate::lower::sgemm::shared::accumulators::Accumulators;
@@ -185,22 +185,23 @@ impl MultistagePipeline<'_> {
                  the loop runs STAGES - 1 tiles further than the copies.",
             );
             let more = b.let_("has_tile", Expr::from(k0).lt(depth.clone()));
-            b.unrolled("k", steps, |b, i| {
-                b.if_(Expr::from(i).equals(steps - 1), |b| {
-                    b.comment(
+            of_tile(b, tiled, acc, |b, acc| {
+                b.unrolled("k", steps, |b, i| {
+                    b.if_(Expr::from(i).equals(steps - 1), |b| {
+                        b.comment(
                         "The last k step loads fragments of the next tile, whose copy must have \
                          arrived. The barrier also ends all reads of the stage that is filled \
                          next. After the last tile there is no next tile, so read_stage stays.",
                     );
-                    b.push(Stmt::CopyWait { pending: self.pending.clone() });
-                    b.barrier();
-                    // The last tile has no next tile, so its own fragments are loaded again.
-                    let another = Expr::from(k0).lt(depth.clone() + (ring - 2) * bk);
-                    b.assign(read, another.select(self.after(read), read));
-                });
-                b.comment("Load the fragments of the next k step.");
-                pair.load(b, tiled, (i + 1) % 2, &read.into(), &((i + 1) % steps));
-                b.comment(match spread_name {
+                        b.push(Stmt::CopyWait { pending: self.pending.clone() });
+                        b.barrier();
+                        // The last tile has no next tile, so its own fragments are loaded again.
+                        let another = Expr::from(k0).lt(depth.clone() + (ring - 2) * bk);
+                        b.assign(read, another.select(self.after(read), read));
+                    });
+                    b.comment("Load the fragments of the next k step.");
+                    pair.load(b, tiled, (i + 1) % 2, &read.into(), &((i + 1) % steps));
+                    b.comment(match spread_name {
                     None => {
                         "At the first k step: start the copies of the tile at k0, into the stage \
                          that the previous tile freed."
@@ -210,14 +211,15 @@ impl MultistagePipeline<'_> {
                          k0, into the stage that the previous tile freed."
                     }
                 });
-                self.copies(
-                    b,
-                    NextTile { k0: k0.into(), exists: more.into() },
-                    i,
-                    spread_name,
-                    &write.into(),
-                );
-                pair.multiply(b, tiled, acc, i);
+                    self.copies(
+                        b,
+                        NextTile { k0: k0.into(), exists: more.into() },
+                        i,
+                        spread_name,
+                        &write.into(),
+                    );
+                    pair.multiply(b, tiled, acc, i);
+                })
             });
             self.advance(b, &bk.into());
             b.assign(write, self.after(write));

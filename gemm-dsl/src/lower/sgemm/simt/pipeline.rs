@@ -1,11 +1,11 @@
 //! Main loop over the tiles of K. The plan's pipeline determines how loads and computation overlap.
 //!
-//! All pipelines have the same structure. The first tile is loaded before the loop, and each
+//! All pipelines except [`Pipeline::Parts`] have the same structure. The first tile is loaded before the loop, and each
 //! iteration multiplies one tile and loads the next. If BK does not divide K, one tile is ragged
 //! and filled with zeros. If possible this is the first tile, so that the loop needs no guard along
 //! K; otherwise it is the last (see [`Ragged`](crate::plan::Ragged)).
 
-use super::fragment::{accumulators, multiply};
+use super::fragment::{accumulators, multiply, multiply_part, of_tile};
 use super::load::Loads;
 use super::multistage;
 use crate::ir::{BufferId, Change, Expr, For, KernelBuilder, Var};
@@ -23,6 +23,7 @@ const READ: &str = "All threads must have read the tile before the next one over
 pub(crate) fn main_loop(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Accumulators {
     match tiled.t.pipeline() {
         Pipeline::Single => synchronous(b, tiled, NextTileCopy::Direct),
+        Pipeline::Parts { .. } => in_parts(b, tiled),
         Pipeline::Prefetch => synchronous(b, tiled, NextTileCopy::Registers),
         Pipeline::DoubleBuffer => synchronous(b, tiled, NextTileCopy::OtherBuffer),
         Pipeline::Async { stages, spread } => multistage::asynchronous(b, tiled, stages, spread),
@@ -106,6 +107,38 @@ fn synchronous(b: &mut KernelBuilder, tiled: &Tiled<'_>, next: NextTileCopy) -> 
         });
         multiply(b, tiled, &acc, &slot);
         b.if_(more, |b| hand_over(b, [a_loads, b_loads], held, buffer));
+    });
+    acc
+}
+
+/// Emits a main loop that loads and multiplies the tile of B in parts. Part n holds the columns of
+/// output n of all threads.
+fn in_parts(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Accumulators {
+    let acc = accumulators(b, tiled);
+    // No tile is loaded before the loop.
+    width_of_first(b, tiled);
+    edge_comment(b, [tiled.t.a().edge(), tiled.t.b().edge()]);
+    let a_loads = Loads::declare(b, &tiled.a);
+    let slot = Expr::I32(0);
+    b.comment(
+        "Main loop: load a K tile of A, then load and multiply the K tile of B in parts. Part n has \
+         the columns of output n of all threads.",
+    );
+    b.loop_("k0", For::below(0, tiled.depth()).change(Change::Add(tiled.bk.into())), |b, k0| {
+        let k0 = Expr::from(k0);
+        bring_in(b, tiled, &k0, None, |b, limit| a_loads.to_shared(b, &slot, &k0, limit));
+        of_tile(b, tiled, &acc, |b, acc| {
+            b.unrolled("n", tiled.tn, |b, n| {
+                let part = tiled.part_of_b(b, n);
+                let b_loads = Loads::declare(b, &part.factor);
+                bring_in(b, tiled, &k0, None, |b, limit| b_loads.to_shared(b, &slot, &k0, limit));
+                b.comment("After this barrier all threads see the tile of A and the part of B.");
+                b.barrier();
+                multiply_part(b, tiled, acc, &slot, Some(&part));
+                b.comment("All threads must have read both before the next copies overwrite them.");
+                b.barrier();
+            });
+        });
     });
     acc
 }

@@ -13,7 +13,7 @@ use crate::spec::{Arith, SgemmSpec, Tile};
 use crate::target::arch::{BLOCK_THREADS, LARGEST};
 
 /// Keys that determine the amount of shared memory.
-const SHARED_KEYS: [&str; 10] = [
+const SHARED_KEYS: [&str; 11] = [
     "tile",
     "transpose",
     "pad_a",
@@ -24,6 +24,7 @@ const SHARED_KEYS: [&str; 10] = [
     "products",
     "slices",
     "convert",
+    "b_in_parts",
 ];
 
 /// Checks a block's shared memory against its limit. The fault names the key to change.
@@ -76,11 +77,21 @@ pub(super) fn geometry(spec: &SgemmSpec, faults: &Faults) -> Option<TiledDraft> 
     Some(TiledDraft::new(spec, tile))
 }
 
-pub(super) fn vectors(spec: &SgemmSpec, tile: Tile, draft: &TiledDraft, faults: &mut Faults) {
-    if !spec.float4 || !has_geometry(faults) {
+/// Checks that the vectors and runs of copies divide the lines of the tiles.
+pub(super) fn runs(spec: &SgemmSpec, tile: Tile, draft: &TiledDraft, faults: &mut Faults) {
+    if !has_geometry(faults) {
         return;
     }
     let [a, b] = draft.operands();
+    if spec.adjacent > 1 && faults.sound(&["adjacent", "float4"]) {
+        for operand in [a, b] {
+            let whole = operand.line().is_multiple_of(spec.adjacent);
+            faults.require(whole, || messages::adjacent_of_line(spec.adjacent, &operand, tile));
+        }
+    }
+    if !spec.float4 {
+        return;
+    }
     for operand in [a, b].iter().filter(|operand| operand.width() > 1) {
         let whole = operand.line().is_multiple_of(operand.width());
         faults.require(whole, || messages::float4_width(operand, tile));
@@ -149,6 +160,7 @@ fn registers(spec: &SgemmSpec, threads: u64, draft: Option<&TiledDraft>, faults:
     let sum = |partials, blocks_per_sm| Registers {
         thread,
         partials,
+        folds_tiles: spec.fold_tiles && partials > 1,
         fragments: match draft.and_then(TiledDraft::mma) {
             Some(mma) => mma.registers().into(),
             None => (u128::from(thread.m) + u128::from(thread.n)) * copies,

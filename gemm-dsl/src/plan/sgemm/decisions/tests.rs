@@ -40,6 +40,7 @@ fn specs() -> impl Strategy<Value = SgemmSpec> {
         "tile: 32x32x8, thread: 4x4",
         "tile: 32x32x8, thread: 4x4",
         "tile: 64x32x8, thread: 4x4",
+        "tile: 32x32x8, thread: 1x4, fragment: strided",
     ]);
     let keys = vec![
         "name: foo",
@@ -51,7 +52,11 @@ fn specs() -> impl Strategy<Value = SgemmSpec> {
         "unroll: 2",
         "unroll: 4",
         "partials: 2",
+        "partials: 2, fold_tiles",
+        "adjacent: 2",
+        "adjacent: 4",
         "fragment: split",
+        "fragment: split_n",
         "fragment: strided",
         "float4",
         "transpose",
@@ -62,6 +67,7 @@ fn specs() -> impl Strategy<Value = SgemmSpec> {
         "pad_a: 1",
         "pad_b: 4",
         "prefetch",
+        "b_in_parts",
         "double_buffer",
         "stages: 2",
         "stages: 3",
@@ -164,6 +170,12 @@ fn access_widths_are_stated_in_bytes() {
     for (line, name, said) in [
         (narrow, "copy accesses of B", "2 per thread, 4-byte loads, 4-byte stores"),
         (wide, "copy accesses of B", "1 per thread, 16-byte loads, 16-byte stores"),
+        (
+            "tile: 64x64x8, thread: 4x4, adjacent: 2",
+            "copy accesses of B",
+            "1 run of 2 per thread, \
+             4-byte loads, 4-byte stores",
+        ),
         (narrow, "fragment loads of B", "4 bytes"),
         (wide, "fragment loads of B", "16 bytes"),
         (narrow, "stores to C", "4 bytes"),

@@ -63,6 +63,7 @@ fn registers(spec: &SgemmSpec, threads: u64, operands: u128) -> Registers {
     Registers {
         thread,
         partials: 1,
+        folds_tiles: false,
         fragments: lines * u128::from(step(spec)) * u128::from(spec.unroll.unwrap_or(1)),
         staged: 0,
         operands,

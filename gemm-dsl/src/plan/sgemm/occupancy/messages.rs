@@ -1,7 +1,7 @@
 //! Error messages for exceeded resources: threads, registers, shared memory, alignment.
 
 use crate::error::SpecError;
-use crate::plan::{MAX_EXTENT, OperandPlan, Registers, SharedBytes};
+use crate::plan::{Axis, MAX_EXTENT, OperandPlan, Registers, SharedBytes};
 use crate::spec::{Arith, Rect, SgemmSpec, Tile};
 use crate::target::arch::{BLOCK_THREADS, LARGEST, THREAD_REGISTERS};
 
@@ -38,8 +38,17 @@ pub(crate) fn tile_threads(tile: Tile, spec: &SgemmSpec) -> SpecError {
     )
 }
 
+/// Extent of the tile that is the length of a line; a part of a tile of B has a part of it.
+fn axis_of_line(plan: &OperandPlan, tile: Tile) -> String {
+    let axis = plan.contiguous();
+    match (axis, plan.line()) {
+        (Axis::N, columns) if columns < tile.n => format!("N / {}", tile.n / columns.max(1)),
+        _ => axis.to_string(),
+    }
+}
+
 pub(crate) fn float4_width(plan: &OperandPlan, tile: Tile) -> SpecError {
-    let (operand, axis, width) = (plan.letter(), plan.contiguous(), plan.line());
+    let (operand, axis, width) = (plan.letter(), axis_of_line(plan, tile), plan.line());
     let line = if plan.lines_are_rows() { "row" } else { "column" };
     let lanes = plan.width();
     let next = u64::from(width).next_multiple_of(lanes.into());
@@ -50,6 +59,20 @@ pub(crate) fn float4_width(plan: &OperandPlan, tile: Tile) -> SpecError {
              {axis} = {width} elements in `tile: {tile}`: {width} mod {lanes} = {}; use a multiple \
              of {lanes} as {axis}, such as {next}, or leave `float4` out",
             width % lanes,
+        ),
+    )
+}
+
+pub(crate) fn adjacent_of_line(adjacent: u32, plan: &OperandPlan, tile: Tile) -> SpecError {
+    let (operand, axis, width) = (plan.letter(), axis_of_line(plan, tile), plan.line());
+    let line = if plan.lines_are_rows() { "row" } else { "column" };
+    SpecError::at_value(
+        &["adjacent", "tile", "layout"],
+        format!(
+            "`adjacent: {adjacent}` does not divide a {line} of {operand}, which has {axis} = \
+             {width} elements in `tile: {tile}`: {width} mod {adjacent} = {}; use a divisor of \
+             {width}",
+            width % adjacent.max(1),
         ),
     )
 }
@@ -77,9 +100,10 @@ pub(crate) fn float4_without_access(tile: Tile) -> SpecError {
 
 pub(crate) fn registers(guilty: &'static str, r: &Registers) -> SpecError {
     let Rect { m, n } = r.thread;
-    let partials = match r.partials {
-        1 => String::new(),
-        p => format!(" · {p} partial sums"),
+    let partials = match (r.partials, r.folds_tiles) {
+        (1, _) => String::new(),
+        (p, false) => format!(" · {p} partial sums"),
+        (p, true) => format!(" · ({p} partial sums + 1 sum)"),
     };
     let staged = match r.staged {
         0 => String::new(),

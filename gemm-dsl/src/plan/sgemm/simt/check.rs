@@ -51,6 +51,9 @@ pub(crate) fn acts_on_thread(spec: &SgemmSpec, faults: &mut Faults) {
             .require(thread.m.is_multiple_of(4) && thread.n.is_multiple_of(4), || {
                 messages::split_thread(thread)
             }),
+        Fragment::SplitN => {
+            faults.require(thread.n.is_multiple_of(4), || messages::split_columns(thread))
+        }
     }
 }
 

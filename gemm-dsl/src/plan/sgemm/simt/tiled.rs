@@ -71,7 +71,8 @@ facts! {
         /// Splits of A and B that an earlier launch computes, and whose tiles are staged.
         splits: Option<SplitsPlan>,
         /// Assignment of elements to threads on CUDA cores. It covers the warp tile or, if there is
-        /// none, the block tile. Under [`Fragment::Split`], `tm` and `tn` are multiples of 4.
+        /// none, the block tile. Under [`Fragment::Split`], `tm` and `tn` are multiples of 4; under
+        /// [`Fragment::SplitN`], `tn` is.
         fragment: Fragment,
         /// Order of the multiply-adds of a fragment.
         order: Order,
@@ -153,13 +154,15 @@ impl TiledPlan {
             by_vectors: adjacent(own, types.factor(factor)),
             asynchronous,
             pitched: spec.pitched && splits.is_none(),
+            adjacent: spec.adjacent,
             mma,
             splits: splits.map(|splits| splits.count()),
         };
         let [a_lies, b_lies] = copied_axes(spec);
         let [a_shared, b_shared] = shared_axes(spec);
         let a = given(Factor::A, Axis::M, a_lies, a_shared, tile.m, thread.m, spec.pad_a);
-        let b = given(Factor::B, Axis::N, b_lies, b_shared, tile.n, thread.n, spec.pad_b);
+        let of_part = tile.n / spec.parts_of_b();
+        let b = given(Factor::B, Axis::N, b_lies, b_shared, of_part, thread.n, spec.pad_b);
         let ragged = ragged_tile(spec, [a, b]);
         let (a, b) = (OperandPlan::new(a, ragged.value), OperandPlan::new(b, ragged.value));
         let products = spec.products;
@@ -199,7 +202,10 @@ impl TiledPlan {
                     decided(false, "an unsigned int costs a tenth of the speed")
                 }
                 Pipeline::Async { .. } => decided(true, "saves one instruction in the main loop"),
-                Pipeline::DoubleBuffer | Pipeline::Single | Pipeline::Prefetch => {
+                Pipeline::DoubleBuffer
+                | Pipeline::Single
+                | Pipeline::Parts { .. }
+                | Pipeline::Prefetch => {
                     decided(false, "an unsigned int costs up to 7 % of the speed")
                 }
             },
@@ -232,6 +238,14 @@ impl TiledPlan {
     /// Threads per block, at most 1024.
     pub fn threads(&self) -> u32 {
         self.threads_of_product() * self.products
+    }
+
+    /// Parts in which the tile of B is staged; 1 if it is staged as a whole.
+    pub fn parts_of_b(&self) -> u32 {
+        match self.pipeline {
+            Pipeline::Parts { parts } => parts,
+            _ => 1,
+        }
     }
 
     pub fn buffers(&self) -> u32 {
@@ -285,6 +299,9 @@ fn ragged_tile(spec: &SgemmSpec, operands: [OperandFacts; 2]) -> Decided<Ragged>
         Bounds::Aligned => decided(Ragged::Nowhere, "K is a multiple of the tile's K"),
         Bounds::Guarded if spec.arith != Arith::F32 => {
             decided(Ragged::Last, "tensor-core steps must start at multiples of their K")
+        }
+        Bounds::Guarded if spec.b_in_parts => {
+            decided(Ragged::Last, "the main loop loads every tile")
         }
         Bounds::Guarded if straddles(global_vectors) => {
             decided(Ragged::Last, "the other tiles of strided rows then start on 16 bytes")

@@ -139,6 +139,18 @@ pub(crate) fn split_thread(thread: Rect) -> SpecError {
     )
 }
 
+pub(crate) fn split_columns(thread: Rect) -> SpecError {
+    SpecError::at_value(
+        &["fragment", "thread"],
+        format!(
+            "`fragment: split_n` divides the columns of `thread: {thread}` into vectors of four: \
+             {} mod 4 = {}; use a multiple of 4 such as `thread: 8x8`, or another `fragment`",
+            thread.n,
+            thread.n % 4,
+        ),
+    )
+}
+
 pub(crate) fn spread_beyond_tile(spec: &SgemmSpec, steps: u32, most: u32) -> SpecError {
     let (spread, part) = (spec.spread, part_of_k(spec));
     let last = if most < steps { ", and the last waits instead of copying" } else { "" };
