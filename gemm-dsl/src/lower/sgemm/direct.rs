@@ -5,17 +5,17 @@
 mod read;
 
 use crate::ir::{Change, Const, Expr, For, Geometry, KernelBuilder, Special, Unroll, Var};
-use crate::lower::sgemm::shared::accumulator_tile::{AccumulatorTile, TileParts};
-use crate::lower::sgemm::shared::accumulators::{AccumulatorShare, Accumulators};
-use crate::lower::sgemm::shared::edge::edge_comment;
-use crate::lower::sgemm::shared::elements::{Adjacent, Elements};
-use crate::lower::sgemm::shared::epilogue::{BlockSums, finish_block};
-use crate::lower::sgemm::shared::epilogue_expression::EpilogueExpression;
-use crate::lower::sgemm::shared::intra_block_reduction::{self, Slices};
-use crate::lower::sgemm::shared::loops::over;
-use crate::lower::sgemm::shared::problem::GemmProblem;
-use crate::lower::sgemm::shared::schedule::{self, KRange, SplitKPartitions, TileExtents};
-use crate::lower::sgemm::shared::split_k::SplitKWorkspace;
+use crate::lower::sgemm::common::accumulator_tile::{AccumulatorTile, TileParts};
+use crate::lower::sgemm::common::accumulators::{AccumulatorShare, Accumulators};
+use crate::lower::sgemm::common::edge::edge_comment;
+use crate::lower::sgemm::common::elements::{Adjacent, Elements};
+use crate::lower::sgemm::common::epilogue::{BlockSums, finish_block};
+use crate::lower::sgemm::common::epilogue_expression::EpilogueExpression;
+use crate::lower::sgemm::common::intra_block_reduction::{self, Slices};
+use crate::lower::sgemm::common::loops::over;
+use crate::lower::sgemm::common::problem::GemmProblem;
+use crate::lower::sgemm::common::schedule::{self, KRange, SplitKPartitions, TileExtents};
+use crate::lower::sgemm::common::split_k::SplitKWorkspace;
 use crate::plan::{DirectPlan, SgemmPlan};
 use crate::spec::{Lanes, Sharing};
 use crate::target::arch::WARP;

@@ -1,8 +1,8 @@
 //! Kernel of a GEMM: its header, and the body for the plan's kind of kernel.
 
+use super::common::problem::{GemmProblem, TakenMatrices};
+use super::common::splits;
 use super::direct;
-use super::shared::problem::{GemmProblem, TakenMatrices};
-use super::shared::splits;
 use super::simt::{naive, staged};
 use super::wgmma;
 use crate::ir::{IrError, KernelBuilder, Variant, VerifiedKernel};

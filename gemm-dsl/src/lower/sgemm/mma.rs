@@ -19,13 +19,13 @@ mod words;
 
 pub(crate) use recompute::{recompute, seen_by_slices};
 
-use super::shared::accumulators::{
+use super::common::accumulators::{
     EXCHANGE, MmaAccumulators, UnrepresentableBits, exchange_column,
 };
-use super::shared::loops::over;
-use super::shared::mma_layout::{FragmentSource, MmaCounts, WarpMma};
-use super::shared::split_products::{products_comment, promotion_comment};
-use super::shared::tile::Tiled;
+use super::common::loops::over;
+use super::common::mma_layout::{FragmentSource, MmaCounts, WarpMma};
+use super::common::split_products::{products_comment, promotion_comment};
+use super::common::tile::Tiled;
 use crate::ir::{Access, BufferId, Expr, KernelBuilder, Mma};
 use fragments::FragmentLoader;
 use words::WordReader;

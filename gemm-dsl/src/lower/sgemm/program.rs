@@ -4,9 +4,9 @@ mod converted;
 mod steps;
 pub(crate) mod wgmma;
 
+use super::common::split_k::{self, SplitSizes};
+use super::common::{schedule, stream_k, unrepresentable};
 use super::kernel::kernel;
-use super::shared::split_k::{self, SplitSizes};
-use super::shared::{schedule, stream_k, unrepresentable};
 use crate::ir::program::{Program, Slot, Step};
 use crate::ir::{Expr, Extent, IrError, Operand, Ty, VerifiedProgram};
 use crate::plan::{KernelKind, SgemmPlan};

@@ -6,12 +6,12 @@
 mod factor_tiles;
 pub(crate) mod row_scale;
 
-use super::shared::problem::{GemmProblem, TakenMatrices};
-use super::shared::split_products::number;
-use super::shared::splits::{FactorExtents, Pads, Splits, TERMS, literal_pads, name, padding};
-use super::shared::tf32::{tf32_bits, to_tf32, to_tf32_or_nan};
-use super::shared::unrepresentable::{TileFlags, UnrepresentableFlag, bits_lost_in_tf32};
-use super::shared::workspace::SPLITS;
+use super::common::problem::{GemmProblem, TakenMatrices};
+use super::common::split_products::number;
+use super::common::splits::{FactorExtents, Pads, Splits, TERMS, literal_pads, name, padding};
+use super::common::tf32::{tf32_bits, to_tf32, to_tf32_or_nan};
+use super::common::unrepresentable::{TileFlags, UnrepresentableFlag, bits_lost_in_tf32};
+use super::common::workspace::SPLITS;
 use crate::ir::Elem::{F32, U32};
 use crate::ir::{
     Access, AtomicOp, BufferId, BufferLayout, Const, Expr, IrError, KernelBuilder, MemoryOrder,

@@ -10,18 +10,18 @@ mod pipeline;
 mod recompute;
 mod tiles;
 
-use super::shared::accumulator_tile::{AccumulatorCounts, AccumulatorTile, TileParts};
-use super::shared::accumulators::{Accumulators, EXCHANGE, exchange_column};
-use super::shared::elements::{Adjacent, Elements};
-use super::shared::epilogue;
-use super::shared::epilogue_expression::EpilogueExpression;
-use super::shared::loops::over;
-use super::shared::problem::{GemmProblem, TakenMatrices};
-use super::shared::schedule::{self, KRange, SplitKPartitions};
-use super::shared::shared_tile::stages;
-use super::shared::split_k::SplitKWorkspace;
-use super::shared::splits::{Splits, literal_pads};
-use super::shared::unrepresentable::UnrepresentableFlag;
+use super::common::accumulator_tile::{AccumulatorCounts, AccumulatorTile, TileParts};
+use super::common::accumulators::{Accumulators, EXCHANGE, exchange_column};
+use super::common::elements::{Adjacent, Elements};
+use super::common::epilogue;
+use super::common::epilogue_expression::EpilogueExpression;
+use super::common::loops::over;
+use super::common::problem::{GemmProblem, TakenMatrices};
+use super::common::schedule::{self, KRange, SplitKPartitions};
+use super::common::shared_tile::stages;
+use super::common::split_k::SplitKWorkspace;
+use super::common::splits::{Splits, literal_pads};
+use super::common::unrepresentable::UnrepresentableFlag;
 use super::splitting::row_scale::{self, RowMax};
 use crate::ir::{
     Access, BufferId, BufferLayout, Const, Elem, Expr, Geometry, KernelBuilder, Special, Var, Wgmma,

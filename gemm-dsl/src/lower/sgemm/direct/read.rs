@@ -2,12 +2,12 @@
 //! from global memory.
 
 use crate::ir::{Access, BufferId, Const, Elem, Expr, KernelBuilder};
-use crate::lower::sgemm::shared::accumulator_tile::AccumulatorTile;
-use crate::lower::sgemm::shared::accumulators::{AccumulatorIndex, Accumulators};
-use crate::lower::sgemm::shared::edge::inside;
-use crate::lower::sgemm::shared::elements::Elements;
-use crate::lower::sgemm::shared::loops::over;
-use crate::lower::sgemm::shared::problem::Matrix;
+use crate::lower::sgemm::common::accumulator_tile::AccumulatorTile;
+use crate::lower::sgemm::common::accumulators::{AccumulatorIndex, Accumulators};
+use crate::lower::sgemm::common::edge::inside;
+use crate::lower::sgemm::common::elements::Elements;
+use crate::lower::sgemm::common::loops::over;
+use crate::lower::sgemm::common::problem::Matrix;
 use crate::plan::{Axis, Edge, ReadPlan};
 
 /// Steps that a thread reads. A constant exists only for a count above one.

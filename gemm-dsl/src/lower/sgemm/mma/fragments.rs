@@ -3,10 +3,10 @@
 //! half of the instruction's K.
 
 use crate::ir::{Access, BufferId, Elem, Expr, KernelBuilder, LoadMatrix, Mma};
-use crate::lower::sgemm::shared::copy::name_of;
-use crate::lower::sgemm::shared::loops::over;
-use crate::lower::sgemm::shared::mma_layout::{LdmatrixLine, WarpMma};
-use crate::lower::sgemm::shared::tile::StagedFactor;
+use crate::lower::sgemm::common::copy::name_of;
+use crate::lower::sgemm::common::loops::over;
+use crate::lower::sgemm::common::mma_layout::{LdmatrixLine, WarpMma};
+use crate::lower::sgemm::common::tile::StagedFactor;
 
 /// Loads a lane's fragments of one operand for one step.
 pub(super) struct FragmentLoader<'t> {

@@ -14,12 +14,12 @@ use crate::ir::{
     Access, AtomicOp, BufferLayout, Change, Elem, Expr, For, FunctionId, Intrinsic, KernelBuilder,
     MemoryOrder, Scope, Ty, Unroll, Var,
 };
-use crate::lower::sgemm::shared::accumulators::{Accumulators, UnrepresentableBits, is_finite};
-use crate::lower::sgemm::shared::copy::name_of;
-use crate::lower::sgemm::shared::edge;
-use crate::lower::sgemm::shared::loops::over;
-use crate::lower::sgemm::shared::tile::{StagedFactor, Tiled};
-use crate::lower::sgemm::shared::unrepresentable::{
+use crate::lower::sgemm::common::accumulators::{Accumulators, UnrepresentableBits, is_finite};
+use crate::lower::sgemm::common::copy::name_of;
+use crate::lower::sgemm::common::edge;
+use crate::lower::sgemm::common::loops::over;
+use crate::lower::sgemm::common::tile::{StagedFactor, Tiled};
+use crate::lower::sgemm::common::unrepresentable::{
     FlaggedTile, TileFlags, is_held_by_tf32, magnitude,
 };
 use crate::plan::Edge;

@@ -6,11 +6,11 @@ use crate::ir::{
     Access, BufferId, Const, Elem, Expr, For, Intrinsic, KernelBuilder, LoadMatrix, Mma, Unroll,
     Var,
 };
-use crate::lower::sgemm::shared::copy::name_of;
-use crate::lower::sgemm::shared::loops::over;
-use crate::lower::sgemm::shared::mma_layout::{FragmentSource, LaneLine, LdmatrixLine, WarpMma};
-use crate::lower::sgemm::shared::tf32::{tf32_bits, to_tf32, to_tf32_or_nan};
-use crate::lower::sgemm::shared::tile::{StagedFactor, Tiled};
+use crate::lower::sgemm::common::copy::name_of;
+use crate::lower::sgemm::common::loops::over;
+use crate::lower::sgemm::common::mma_layout::{FragmentSource, LaneLine, LdmatrixLine, WarpMma};
+use crate::lower::sgemm::common::tf32::{tf32_bits, to_tf32, to_tf32_or_nan};
+use crate::lower::sgemm::common::tile::{StagedFactor, Tiled};
 use crate::target::Format;
 
 /// Distance in K between the two values that share a word.

@@ -5,8 +5,8 @@ use super::Bindings;
 use super::steps::{launch, makers, without_terms};
 use crate::ir::program::{Program, Step};
 use crate::ir::{Extent, IrError};
+use crate::lower::sgemm::common::{splits, unrepresentable};
 use crate::lower::sgemm::kernel::kernel;
-use crate::lower::sgemm::shared::{splits, unrepresentable};
 use crate::plan::{SgemmPlan, SplitsPlan};
 use crate::spec::Factor;
 

@@ -4,10 +4,10 @@
 use crate::ir::contract::Contract;
 use crate::ir::program::{KernelId, Program, Slot, Step};
 use crate::ir::{Expr, Extent, IrError, KernelBuilder, Operand, Requirement, VerifiedKernel};
+use crate::lower::sgemm::common::frame::Frame;
+use crate::lower::sgemm::common::problem::{GemmProblem, TakenMatrices};
+use crate::lower::sgemm::common::schedule::Origin;
 use crate::lower::sgemm::kernel::head;
-use crate::lower::sgemm::shared::frame::Frame;
-use crate::lower::sgemm::shared::problem::{GemmProblem, TakenMatrices};
-use crate::lower::sgemm::shared::schedule::Origin;
 use crate::lower::sgemm::simt::staged::product;
 use crate::lower::sgemm::splitting;
 use crate::lower::sgemm::splitting::row_scale;

@@ -16,9 +16,9 @@
 use crate::ir::{
     Access, BufferId, Const, Expr, Guard, KernelBuilder, PointerRef, Scalar, Stmt, Var,
 };
-use crate::lower::sgemm::shared::copy::{CopyPlace, CopyPlaces, CopyShare, TileCopy, name_of};
-use crate::lower::sgemm::shared::edge::{clamped, wrapped, zeros};
-use crate::lower::sgemm::shared::tile::StagedFactor;
+use crate::lower::sgemm::common::copy::{CopyPlace, CopyPlaces, CopyShare, TileCopy, name_of};
+use crate::lower::sgemm::common::edge::{clamped, wrapped, zeros};
+use crate::lower::sgemm::common::tile::StagedFactor;
 use crate::plan::{Axis, Fill, GROUP, Pointers};
 
 /// Asynchronous copies of one operand, with their pointers.

@@ -1,13 +1,13 @@
 //! Innermost loops: loads of fragments from shared memory to registers, and their outer product.
 
 use crate::ir::{Access, BufferId, Change, Const, Expr, For, KernelBuilder, Unroll, Var};
-use crate::lower::sgemm::mma::{self, MmaContext};
-use crate::lower::sgemm::shared::accumulators::{
+use crate::lower::sgemm::common::accumulators::{
     AccumulatorIndex, AccumulatorShare, Accumulators, MmaAccumulators, partial_sums,
 };
-use crate::lower::sgemm::shared::copy::name_of;
-use crate::lower::sgemm::shared::loops::over;
-use crate::lower::sgemm::shared::tile::{PartOfB, StagedFactor, Tiled};
+use crate::lower::sgemm::common::copy::name_of;
+use crate::lower::sgemm::common::loops::over;
+use crate::lower::sgemm::common::tile::{PartOfB, StagedFactor, Tiled};
+use crate::lower::sgemm::mma::{self, MmaContext};
 use crate::plan::Axis;
 use crate::spec::Order;
 

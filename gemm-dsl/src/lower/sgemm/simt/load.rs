@@ -2,9 +2,9 @@
 //! registers.
 
 use crate::ir::{Access, BufferId, Expr, KernelBuilder};
-use crate::lower::sgemm::shared::copy::{CopyPlace, CopyShare, name_of};
-use crate::lower::sgemm::shared::edge::{clamped, zeros};
-use crate::lower::sgemm::shared::tile::StagedFactor;
+use crate::lower::sgemm::common::copy::{CopyPlace, CopyShare, name_of};
+use crate::lower::sgemm::common::edge::{clamped, zeros};
+use crate::lower::sgemm::common::tile::StagedFactor;
 use crate::plan::Axis;
 
 /// Synchronous copies of one operand's tiles.

@@ -5,12 +5,12 @@
 use super::async_copy::{AsyncCopies, CopyCondition};
 use super::fragment::{FragmentPair, accumulators, of_tile};
 use crate::ir::{Change, Const, Expr, For, FunctionId, KernelBuilder, Stmt, Ty, Unroll, Var};
+use crate::lower::sgemm::common::accumulators::Accumulators;
+use crate::lower::sgemm::common::copy::CopyShare;
+use crate::lower::sgemm::common::edge::{bring_in, copies_comment, width_of_first};
+use crate::lower::sgemm::common::shared_tile::stages;
+use crate::lower::sgemm::common::tile::Tiled;
 use crate::lower::sgemm::mma::{self, MmaContext};
-use crate::lower::sgemm::shared::accumulators::Accumulators;
-use crate::lower::sgemm::shared::copy::CopyShare;
-use crate::lower::sgemm::shared::edge::{bring_in, copies_comment, width_of_first};
-use crate::lower::sgemm::shared::shared_tile::stages;
-use crate::lower::sgemm::shared::tile::Tiled;
 use crate::plan::Ragged;
 
 /// Comment on a commit that does not depend on the condition of its copies.

@@ -3,11 +3,11 @@
 use crate::ir::{
     Access, Change, Const, Expr, For, Geometry, Intrinsic, KernelBuilder, Special, Unroll, Var,
 };
-use crate::lower::sgemm::shared::accumulators::partial_sums;
-use crate::lower::sgemm::shared::epilogue_args::ElementOfC;
-use crate::lower::sgemm::shared::epilogue_expression::EpilogueExpression;
-use crate::lower::sgemm::shared::problem::GemmProblem;
-use crate::lower::sgemm::shared::schedule::{self, TileExtents};
+use crate::lower::sgemm::common::accumulators::partial_sums;
+use crate::lower::sgemm::common::epilogue_args::ElementOfC;
+use crate::lower::sgemm::common::epilogue_expression::EpilogueExpression;
+use crate::lower::sgemm::common::problem::GemmProblem;
+use crate::lower::sgemm::common::schedule::{self, TileExtents};
 use crate::plan::{NaivePlan, SgemmPlan};
 
 pub(crate) fn body(

@@ -9,9 +9,9 @@ use super::fragment::{accumulators, multiply, multiply_part, of_tile};
 use super::load::Loads;
 use super::multistage;
 use crate::ir::{BufferId, Change, Expr, For, KernelBuilder, Var};
-use crate::lower::sgemm::shared::accumulators::Accumulators;
-use crate::lower::sgemm::shared::edge::{bring_in, edge_comment, width_of_first};
-use crate::lower::sgemm::shared::tile::{StagedFactor, Tiled};
+use crate::lower::sgemm::common::accumulators::Accumulators;
+use crate::lower::sgemm::common::edge::{bring_in, edge_comment, width_of_first};
+use crate::lower::sgemm::common::tile::{StagedFactor, Tiled};
 use crate::plan::{Axis, Pipeline, Ragged};
 
 /// Comment on the barrier after the stores of a tile.

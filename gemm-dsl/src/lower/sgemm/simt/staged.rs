@@ -3,18 +3,18 @@
 
 use super::pipeline::main_loop;
 use crate::ir::KernelBuilder;
+use crate::lower::sgemm::common::accumulator_tile::TileParts;
+use crate::lower::sgemm::common::accumulators::Accumulators;
+use crate::lower::sgemm::common::epilogue::{BlockSums, finish_block};
+use crate::lower::sgemm::common::epilogue_expression::EpilogueExpression;
+use crate::lower::sgemm::common::frame::{Frame, SplitOperands};
+use crate::lower::sgemm::common::problem::{GemmProblem, TakenMatrices};
+use crate::lower::sgemm::common::sharing::TileDistribution;
+use crate::lower::sgemm::common::split_k::SplitKWorkspace;
+use crate::lower::sgemm::common::splits::Splits;
+use crate::lower::sgemm::common::tile::Tiled;
+use crate::lower::sgemm::common::unrepresentable::TileFlags;
 use crate::lower::sgemm::mma::{recompute, seen_by_slices};
-use crate::lower::sgemm::shared::accumulator_tile::TileParts;
-use crate::lower::sgemm::shared::accumulators::Accumulators;
-use crate::lower::sgemm::shared::epilogue::{BlockSums, finish_block};
-use crate::lower::sgemm::shared::epilogue_expression::EpilogueExpression;
-use crate::lower::sgemm::shared::frame::{Frame, SplitOperands};
-use crate::lower::sgemm::shared::problem::{GemmProblem, TakenMatrices};
-use crate::lower::sgemm::shared::sharing::TileDistribution;
-use crate::lower::sgemm::shared::split_k::SplitKWorkspace;
-use crate::lower::sgemm::shared::splits::Splits;
-use crate::lower::sgemm::shared::tile::Tiled;
-use crate::lower::sgemm::shared::unrepresentable::TileFlags;
 use crate::plan::{SgemmPlan, TiledPlan};
 
 /// Emits the parameters and the body of the kernel.

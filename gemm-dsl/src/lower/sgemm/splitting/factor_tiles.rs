@@ -3,8 +3,8 @@
 //! of lines by K, for every layout of the matrix.
 
 use crate::ir::{Access, Const, Expr, Geometry, KernelBuilder, Requirement, Scalar, Special, Var};
-use crate::lower::sgemm::shared::problem::{GemmProblem, Matrix};
-use crate::lower::sgemm::shared::splits::{FactorExtents, LINES};
+use crate::lower::sgemm::common::problem::{GemmProblem, Matrix};
+use crate::lower::sgemm::common::splits::{FactorExtents, LINES};
 use crate::plan::SgemmPlan;
 use crate::spec::Factor;
 

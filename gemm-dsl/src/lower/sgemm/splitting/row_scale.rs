@@ -13,11 +13,11 @@ use crate::ir::{
     Access, AtomicOp, BufferId, Change, Const, Elem, Expr, For, Intrinsic, IrError, KernelBuilder,
     MemoryOrder, Operand, Scope, Special, Unroll, Var, VerifiedKernel,
 };
-use crate::lower::sgemm::shared::problem::{GemmProblem, TakenMatrices};
-use crate::lower::sgemm::shared::schedule::Origin;
-use crate::lower::sgemm::shared::splits::FactorExtents;
-use crate::lower::sgemm::shared::unrepresentable::magnitude;
-use crate::lower::sgemm::shared::workspace::ROW_MAX;
+use crate::lower::sgemm::common::problem::{GemmProblem, TakenMatrices};
+use crate::lower::sgemm::common::schedule::Origin;
+use crate::lower::sgemm::common::splits::FactorExtents;
+use crate::lower::sgemm::common::unrepresentable::magnitude;
+use crate::lower::sgemm::common::workspace::ROW_MAX;
 use crate::lower::sgemm::splitting::factor_tiles::{FactorTile, FactorTiles};
 use crate::plan::SgemmPlan;
 use crate::spec::Factor;

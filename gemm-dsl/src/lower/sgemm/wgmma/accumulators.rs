@@ -2,7 +2,7 @@
 
 use super::{ThreadPlace, WgmmaFrame};
 use crate::ir::{Access, BufferId, Const, Expr, KernelBuilder, Wgmma};
-use crate::lower::sgemm::shared::split_products::{products_comment, promotion_comment};
+use crate::lower::sgemm::common::split_products::{products_comment, promotion_comment};
 use crate::spec::Factor;
 
 impl WgmmaFrame<'_> {

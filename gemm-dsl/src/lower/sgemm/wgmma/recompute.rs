@@ -6,10 +6,10 @@
 
 use super::WgmmaFrame;
 use crate::ir::{Expr, For, Intrinsic, KernelBuilder, Unroll};
-use crate::lower::sgemm::shared::accumulator_tile::AccumulatorTile;
-use crate::lower::sgemm::shared::accumulators::{Accumulators, is_finite};
-use crate::lower::sgemm::shared::loops::each;
-use crate::lower::sgemm::shared::problem::GemmProblem;
+use crate::lower::sgemm::common::accumulator_tile::AccumulatorTile;
+use crate::lower::sgemm::common::accumulators::{Accumulators, is_finite};
+use crate::lower::sgemm::common::loops::each;
+use crate::lower::sgemm::common::problem::GemmProblem;
 use crate::spec::Factor;
 
 /// Emits the recomputation of accumulators that are not finite, as chains of multiply-adds of A and

@@ -3,9 +3,9 @@
 
 use super::WgmmaFrame;
 use crate::ir::{Change, For, KernelBuilder, Unroll, Var};
-use crate::lower::sgemm::shared::problem::GemmProblem;
-use crate::lower::sgemm::shared::schedule::{self, Origin, TileCounts, TileExtents};
-use crate::lower::sgemm::shared::sharing::{TileDistribution, TileSharers};
+use crate::lower::sgemm::common::problem::GemmProblem;
+use crate::lower::sgemm::common::schedule::{self, Origin, TileCounts, TileExtents};
+use crate::lower::sgemm::common::sharing::{TileDistribution, TileSharers};
 
 /// Tiles of C that a block computes.
 #[expect(clippy::large_enum_variant, reason = "a kernel has one")]

@@ -18,7 +18,7 @@ use crate::ir::{
     Access, BufferId, BufferLayout, Change, Const, Elem, Expr, For, KernelBuilder, Operand, Unroll,
     Var,
 };
-use crate::lower::sgemm::shared::workspace::{PARTIALS, TICKETS};
+use crate::lower::sgemm::common::workspace::{PARTIALS, TICKETS};
 use crate::lower::tickets::{self, Tickets};
 use crate::plan::{KernelKind, SgemmPlan, even_registers};
 use crate::spec::Sharing;

@@ -7,9 +7,9 @@ use super::intra_block_reduction::SlicePartials;
 use super::loops::over;
 use super::split_k::SplitKWorkspace;
 use crate::ir::{Access, BufferId, BufferLayout, Expr, For, KernelBuilder, Unroll};
-use crate::lower::sgemm::shared::accumulator_tile::{AccumulatorTile, TileParts};
-use crate::lower::sgemm::shared::epilogue_args::{ArgLine, ElementOfC, EpilogueArgs};
-use crate::lower::sgemm::shared::epilogue_expression::EpilogueExpression;
+use crate::lower::sgemm::common::accumulator_tile::{AccumulatorTile, TileParts};
+use crate::lower::sgemm::common::epilogue_args::{ArgLine, ElementOfC, EpilogueArgs};
+use crate::lower::sgemm::common::epilogue_expression::EpilogueExpression;
 use crate::plan::Guards;
 
 /// Code that corrects the accumulators of a block.

@@ -11,10 +11,10 @@ use crate::ir::{
     Access, AtomicOp, BufferId, Const, Elem, Expr, KernelBuilder, MemoryOrder, Operand, Scope,
     Special, Var,
 };
-use crate::lower::sgemm::shared::problem::GemmProblem;
-use crate::lower::sgemm::shared::splits::{self, FactorExtents, LINES, TERMS};
-use crate::lower::sgemm::shared::tf32::HALF;
-use crate::lower::sgemm::shared::workspace::{
+use crate::lower::sgemm::common::problem::GemmProblem;
+use crate::lower::sgemm::common::splits::{self, FactorExtents, LINES, TERMS};
+use crate::lower::sgemm::common::tf32::HALF;
+use crate::lower::sgemm::common::workspace::{
     TILE_FLAGS, UNREPRESENTABLE, UNREPRESENTABLE_TICKETS,
 };
 use crate::lower::tickets::{self, Tickets};

@@ -1,4 +1,4 @@
-//! Kernel parts shared by several kinds of kernels: problem, schedule, staged tiles, accumulators,
+//! Parts that several kinds of kernels have in common: problem, schedule, staged tiles, accumulators,
 //! and epilogue.
 
 pub(crate) mod accumulator_tile;

@@ -5,7 +5,7 @@ use super::problem::GemmProblem;
 use super::schedule::{BlockProduct, Origin, SplitKPartitions};
 use super::stream_k::Segment;
 use crate::ir::{Const, Expr, KernelBuilder};
-use crate::lower::sgemm::shared::elements::Elements;
+use crate::lower::sgemm::common::elements::Elements;
 use crate::lower::tickets;
 use crate::plan::{EpiloguePlan, SgemmPlan};
 

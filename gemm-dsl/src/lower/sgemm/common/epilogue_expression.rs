@@ -4,7 +4,7 @@
 use super::problem::GemmProblem;
 use crate::expr::Lowered;
 use crate::ir::{Elem, Expr, Extent, FunctionId, KernelBuilder, Scalar, Ty};
-use crate::lower::sgemm::shared::epilogue_args::{
+use crate::lower::sgemm::common::epilogue_args::{
     ArgIndex, C, ElementOfC, EpilogueArgs, LoadedArgs,
 };
 use crate::plan::SgemmPlan;

@@ -2,7 +2,7 @@
 //! steps s, s + n, s + 2n and so on, where n is the number of slices.
 
 use crate::ir::{Const, Expr, KernelBuilder, Var};
-use crate::lower::sgemm::shared::intra_block_reduction::Slices;
+use crate::lower::sgemm::common::intra_block_reduction::Slices;
 
 /// Slices of a block with staged operands.
 #[derive(Clone, Copy, Debug)]

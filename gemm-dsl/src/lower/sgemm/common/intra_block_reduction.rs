@@ -9,7 +9,7 @@ use super::loops::each;
 use crate::ir::{
     Access, BufferId, BufferLayout, Change, Const, Expr, For, Intrinsic, KernelBuilder, Unroll, Var,
 };
-use crate::lower::sgemm::shared::accumulator_tile::AccumulatorTile;
+use crate::lower::sgemm::common::accumulator_tile::AccumulatorTile;
 use crate::target::arch::WARP;
 
 /// Adds the accumulators of a warp's lanes; lane 0 receives the sums.
