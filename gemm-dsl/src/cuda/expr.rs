@@ -2,7 +2,7 @@
 
 use super::extremum::extremum;
 use super::helper::{self, cluster};
-use super::types::element_type;
+use super::types::{dims_of, element_type};
 use super::unsigned::{is_cast, is_natural, is_unsigned};
 use crate::ir::{
     Access, Arith, BinaryOp, BufferId, BufferLayout, Cmp, Elem, Expr, Integer, Kernel, Logic,
@@ -120,7 +120,7 @@ pub(super) fn element(k: &Kernel, access: &Access) -> String {
         BufferLayout::Array { order, swizzle, .. } => {
             let mut index: Vec<Expr> = order.iter().map(|&d| access.index[d].clone()).collect();
             if let Some(swizzle) = swizzle {
-                exchange(k, super::stmt::dims_of(buffer), *swizzle, &mut index);
+                exchange(k, dims_of(buffer), *swizzle, &mut index);
             }
             subscripts(&buffer.name, &index)
         }

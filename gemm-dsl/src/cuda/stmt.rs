@@ -4,7 +4,7 @@ pub(super) mod section;
 
 use super::expr::{self, element, indexed, operand, text};
 use super::helper::{self, sync};
-use super::types::{self, element_type};
+use super::types::{self, dims_of, element_type};
 use super::{Printer, WIDTH, asynchronous, atomic};
 use crate::ir::{
     Access, Buffer, BufferId, BufferLayout, Change, Expr, Kernel, LoadMatrix, Loop, Mma,
@@ -260,11 +260,6 @@ pub(super) fn declaration(k: &Kernel, buffer: &Buffer) -> String {
     }
     let align = if is_vector_accessed(k, buffer) { "alignas(16) " } else { "" };
     format!("{align}{} {}{}", element_type(buffer.elem), buffer.name, extents(k, buffer))
-}
-
-/// Physical extents of a C array.
-pub(super) fn dims_of(buffer: &Buffer) -> Vec<Expr> {
-    buffer.physical_dims().unwrap_or_else(|| unreachable!("verify: `{}` is an array", buffer.name))
 }
 
 /// Returns `[d0][d1]`, the physical extents of a C array.

@@ -1,6 +1,6 @@
 //! CUDA C++ names of the IR's types.
 
-use crate::ir::{Elem, Ty};
+use crate::ir::{Buffer, Elem, Expr, Ty};
 
 /// Type of an mbarrier in shared memory.
 pub(super) const MBARRIER: &str = "unsigned long long";
@@ -43,4 +43,9 @@ pub(super) fn vector_type(elem: Elem) -> &'static str {
         // CUDA C++ has no vector type with eight halves or sixteen bytes.
         Elem::U32 | Elem::F16 | Elem::Bf16 | Elem::I16 | Elem::U16 | Elem::I8 | Elem::U8 => "uint4",
     }
+}
+
+/// Physical extents of a C array.
+pub(super) fn dims_of(buffer: &Buffer) -> Vec<Expr> {
+    buffer.physical_dims().unwrap_or_else(|| unreachable!("verify: `{}` is an array", buffer.name))
 }

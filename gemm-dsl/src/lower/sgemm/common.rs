@@ -1,5 +1,5 @@
-//! Parts that several kinds of kernels have in common: problem, schedule, staged tiles, accumulators,
-//! and epilogue.
+//! Parts that several kinds of kernels have in common: problem, schedule, staged tiles,
+//! accumulators, epilogue.
 
 pub(crate) mod accumulator_tile;
 pub(crate) mod accumulators;
