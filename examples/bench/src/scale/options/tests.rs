@@ -81,7 +81,7 @@ fn the_carry_option_is_obeyed_or_rejected() {
     let error = told(options.devices(2).and_then(|devices| options.world(devices)));
     assert_eq!(
         error,
-        "--carry nccl: simulated devices that `nccl` connects cannot be used: their data goes \
+        "--carry nccl: `nccl` for simulated devices cannot be used: their data goes \
          through the host"
     );
 }

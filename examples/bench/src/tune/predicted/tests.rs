@@ -65,6 +65,7 @@ struct Timed {
     time: f64,
 }
 
+/// By default only the preset `small` is ranked.
 #[test]
 fn the_first_ten_of_a_ranking_hold_one_that_no_search_beats_by_much() {
     let (device, table) = FIRST.split_once('\n').expect("a line on the device");
@@ -82,7 +83,10 @@ fn the_first_ten_of_a_ranking_hold_one_that_no_search_beats_by_much() {
         }
     }
     assert_eq!(runs.iter().map(|(of, _)| &of[0]).collect::<Vec<_>>(), ["large", "small"]);
-    for ([preset, n, classes, seed], all) in runs {
+    for (nth, ([preset, n, classes, seed], all)) in runs.into_iter().enumerate() {
+        if !gemm_cases::is_in_turn(nth, 2, 1) {
+            continue;
+        }
         let words = ["tune", "--for", "h200", "--preset", &preset, "--size", &n];
         let options = TuneOptions::try_parse_from(words).expect("options");
         let classes = classes.parse().expect("a number");
