@@ -51,6 +51,18 @@ pub const GEMM: SgemmTable = sgemm_table! {
         tile: 64x64x32, thread: 8x8, fragment: split, float4, transpose, pad_a: 4, pad_b: 4,
         stages: 3, spread: 4, warp: 32x64, order: row_serpentine, blocks_per_sm: 1, slices: 4,
         split_k: auto;
+    aligned && nt && m > 4 && m <= 8 && n > 900 && k > 900 =>
+        block: 1x4, lanes: k, thread: 8x4, float4, blocks_per_sm: 1, slices: 2;
+    aligned && nt && m > 2 && m <= 4 && n > 900 && k > 900 =>
+        block: 1x4, lanes: k, unroll: 2, thread: 4x4, float4, blocks_per_sm: 1, slices: 2;
+    aligned && tt && m > 2 && m <= 4 && n > 900 && k > 900 =>
+        block: 2x1, lanes: k, thread: 2x4, float4, blocks_per_sm: 1, slices: 4;
+    aligned && m > 1 && m <= 2 && (nt || tt) && n > 512 && k > 1200 =>
+        block: 2x1, lanes: k, thread: 2x4, float4, blocks_per_sm: 1, slices: 4;
+    aligned && n > 2 && n <= 4 && m > 900 && k > 900 && (nn || nt) =>
+        block: 8x1, lanes: k, thread: 4x4, float4, blocks_per_sm: 2, split_k: auto;
+    aligned && nt && n > 4 && n <= 16 && m > 2048 && k > 900 =>
+        block: 4x1, lanes: k, thread: 4x8, float4, blocks_per_sm: 1;
     m * n > 49400 && m * n <= 226000 && k <= 23 && waves(64x128) > 0.24 =>
         tile: 32x64x8, thread: 4x4, float4, transpose, pad_a: 4, pad_b: 4, blocks_per_sm: 4;
     m * n > 49400 && k <= 23 && waves(64x128) > 0.24 =>
