@@ -20,11 +20,13 @@ impl List {
     pub(crate) fn check(&self) -> syn::Result<()> {
         let most = EpilogueArg::MOST_LISTED;
         let Some((operand, place)) = self.0.get(most) else { return Ok(()) };
+        let is_scaled = self.0.iter().any(|(operand, _)| operand.name == "alpha");
         let message = format!(
-            "`{operand}` is operand {} of {}, and the type of a kernel lists at most {most}; use \
+            "`{operand}` is operand {} of {}{}, and the type of a kernel lists at most {most}; use \
              the spec as a `Sgemm<ByName>`, or put several into one matrix",
             most + 1,
             self.0.len(),
+            if is_scaled { ", with the `alpha` and `beta` of `scaled`" } else { "" },
         );
         Err(syn::Error::new(*place, message))
     }

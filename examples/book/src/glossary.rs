@@ -288,8 +288,8 @@ pub const TERMS: [Term; 73] = [
         "phase",
         "phase",
         "Lanes that a shared-memory access serves together: 32 lanes of 4 bytes each, 16 of 8 \
-         bytes, or 8 of 16 bytes. If the lanes of a 16-byte load pairwise read the same words, 16 \
-         lanes. Lanes of different phases never conflict.",
+         bytes, or 8 of 16 bytes. A phase of a 16-byte load has 16 lanes if each lane reads the \
+         same words as its neighbour. Lanes of different phases never conflict.",
     ),
     term(
         "predicate",

@@ -162,7 +162,8 @@ const SGEMM: [Idea; 45] = [
     ),
     idea(
         "private_row",
-        "Each thread computes four elements of one row of C.",
+        "Each thread computes four elements of one row of C. The published kernel copies B's tile \
+         in four parts instead, as the key `b_in_parts` does.",
         "Which elements of A are the same for all lanes of a warp?",
         "accesses",
     ),
@@ -177,7 +178,7 @@ const SGEMM: [Idea; 45] = [
         "padded_prefetch",
         "The next tile is loaded into registers while the current one is multiplied. Each \
          accumulator is split into four, so that a multiply-add need not wait for the previous \
-         one.",
+         one. The published kernel adds the four after every tile, as the key `fold_tiles` does.",
         "How much arithmetic is there between a load and its use?",
         "source",
     ),
@@ -217,7 +218,8 @@ const SGEMM: [Idea; 45] = [
     idea(
         "split_fragment",
         "The eight columns of a thread become two groups of four, half a tile apart. The lanes of \
-         a warp then read neighbouring words.",
+         a warp then read neighbouring words. The rows are split too; the published kernel splits \
+         only the columns, as `fragment: split_n` does.",
         "Which conflicts are gone?",
         "change",
     ),
@@ -231,7 +233,8 @@ const SGEMM: [Idea; 45] = [
     idea(
         "guarded_scalar",
         "The same plan for matrices whose rows are not aligned to 16 bytes: every access is \
-         guarded and covers one element.",
+         guarded and covers one element. In the published kernel, each thread copies four adjacent \
+         elements, as `adjacent: 4` does.",
         "What does unknown alignment cost?",
         "change",
     ),
