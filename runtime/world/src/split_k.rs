@@ -26,8 +26,8 @@ impl ShardedCall<'_> {
     /// B, which pays for a small M·N and a large K.
     ///
     /// The key `split_k: n` of the kernel's spec determines the partitions, which
-    /// [`SgemmPlan::ranges`](gemm_dsl::plan::SgemmPlan::ranges) returns. Their sums are added in
-    /// the order of K. The result therefore has the same bits as on one device, for any
+    /// [`SgemmPlan::partitions`](gemm_dsl::plan::SgemmPlan::partitions) returns. Their sums are
+    /// added in the order of K. The result therefore has the same bits as on one device, for any
     /// distribution of the partitions. A partition must not be divided between ranks.
     ///
     /// Pass the matrices as they are stored, like to [`launch`](ShardedCall::launch). With
