@@ -4,9 +4,10 @@
 //! Builders follow the plan: it has all decisions about the kernel and its main loop. Constants of
 //! secondary loops, such as unroll factors, stand beside their loops.
 //!
-//! [`GemmProblem`](common::problem::GemmProblem) adds launch requirements that keep all indices inside an `int`. A and B have the same type,
-//! [`StagedFactor`](common::tile::StagedFactor). They differ only in their
-//! [`OperandPlan`](crate::plan::OperandPlan), for example in the contiguous axis.
+//! [`GemmProblem`](common::problem::GemmProblem) adds launch requirements that keep all indices
+//! inside an `int`. A and B have the same type, [`StagedFactor`](common::tile::StagedFactor). They
+//! differ only in their [`OperandPlan`](crate::plan::OperandPlan), for example in the contiguous
+//! axis.
 //!
 //! Three interfaces separate the axes of a spec:
 //!

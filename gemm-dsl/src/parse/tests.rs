@@ -2,6 +2,7 @@ mod calls;
 mod folds;
 mod hostile;
 mod plan;
+mod published;
 mod reduce;
 mod rows;
 mod sgemm;
@@ -85,6 +86,7 @@ fn folds_without_a_valid_type_suggest_one() {
 fn every_fault_of_a_product_has_its_message_and_token() {
     check::<SgemmSpec>(sgemm::SPECS);
     check::<SgemmSpec>(plan::SPECS);
+    check::<SgemmSpec>(published::SPECS);
 }
 
 #[test]
@@ -109,7 +111,7 @@ fn a_fault_in_a_text_is_shown_beneath_its_line() {
 
 #[test]
 fn tokens_and_text_give_the_same_messages() {
-    for (text, expected) in sgemm::SPECS.iter().chain(plan::SPECS) {
+    for (text, expected) in sgemm::SPECS.iter().chain(plan::SPECS).chain(published::SPECS) {
         let Ok(tokens) = text.parse::<TokenStream>() else { continue };
         let Err(error) = super::sgemm(tokens).plan else {
             panic!("{text} was accepted");

@@ -8,9 +8,9 @@
 //!   most 128 characters, with at least one letter or digit.
 //! * **No key without effect.** `fragment`, `transpose`, `pad_a`, `pad_b`, `swizzle`, `prefetch`,
 //!   `b_in_parts`, `double_buffer`, `stages`, `spread`, `warp`, `arith`, `order`, `stream_k`,
-//!   `products`, `adjacent` and `fold_tiles` need `tile`. `block`, `lanes` and `coarsen` exclude it.
-//!   Without `tile`, `coarsen` and `partials` exclude `thread`, `lanes: k`, `float4`, `slices` and
-//!   `split_k`. `products` needs `batch`. `transpose` needs a K-major matrix, so it excludes
+//!   `products`, `adjacent` and `fold_tiles` need `tile`. `block`, `lanes` and `coarsen` exclude
+//!   it. Without `tile`, `coarsen` and `partials` exclude `thread`, `lanes: k`, `float4`, `slices`
+//!   and `split_k`. `products` needs `batch`. `transpose` needs a K-major matrix, so it excludes
 //!   `layout: tn`. `fragment` needs a thread tile with more than one element. `order` needs a
 //!   thread tile with more than one row and more than one column. `spread` needs `stages`.
 //!   `fold_tiles` needs `partials`. `float4` needs at least one access that it can widen.

@@ -1,6 +1,6 @@
 //! Specs whose CUDA source is pinned in the top-level folder `snapshots/`: every stage of both
-//! ladders, stages as published kernels have them, reductions of segments and of runs, GEMMs with an
-//! epilogue, and batches.
+//! ladders, stages as published kernels have them, reductions of segments and of runs, GEMMs with
+//! an epilogue, and batches.
 
 use super::Stage;
 use crate::error::SpecErrors;

@@ -57,7 +57,7 @@ fn shapes(batches: &[u64]) -> Vec<SgemmShape> {
         (state >> 33) % below
     };
     for _ in 0..20_000 {
-        let mut extent = || 2_f64.powf(draw(15_000) as f64 / 1000.0).round() as usize;
+        let mut extent = || 2_f64.powf(draw(17_000) as f64 / 1000.0).round() as usize;
         let size = (extent(), extent(), extent());
         let (layout, aligned) = (LAYOUTS[draw(4) as usize], draw(2) == 0);
         for batch in batches {

@@ -28,7 +28,8 @@ pub struct Reach {
     pub lane: u32,
     /// Index of the first element, with one number per dimension. Through a pointer, it is the
     /// distance from the first element of the array. If the buffer is a list of arrays
-    /// (`BufferArg::List`), the number of the array comes first. Empty if the pointer was never set.
+    /// (`BufferArg::List`), the number of the array comes first. Empty if the pointer was never
+    /// set.
     pub index: Vec<i128>,
     /// Distance from the first element of the buffer to this element in elements, as in recorded
     /// accesses; negative if the element comes before it. `None` if the list has no such array, or

@@ -227,8 +227,8 @@ pub(super) const SPECS: &[Faulty] = &[
         "fragment: stride",
         &[(
             "stride",
-            "`fragment` takes one of `blocked`, `strided`, `split`, `split_n`, not `stride`; did you \
-             mean `strided`?",
+            "`fragment` takes one of `blocked`, `strided`, `split`, `split_n`, not `stride`; did \
+             you mean `strided`?",
         )],
     ),
     (

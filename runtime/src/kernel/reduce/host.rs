@@ -59,8 +59,8 @@ impl<T: Elements, R: Elements> ReduceKernel<T, R> {
     /// Folds the rows or columns of packed host matrices, or the columns of each matrix of a batch:
     /// uploads, launches and downloads.
     ///
-    /// `size` is (outer, length, inner). The inner extent must be 1 for `over: rows`, the outer extent
-    /// must be 1 for `over: columns`. The results are a vector, or a tuple of vectors.
+    /// `size` is (outer, length, inner). The inner extent must be 1 for `over: rows`, the outer
+    /// extent must be 1 for `over: columns`. The results are a vector, or a tuple of vectors.
     ///
     /// ```
     /// use gemm_runtime::{Device, ReduceKernel, reduce_kernel};

@@ -211,6 +211,10 @@ fn looped(
         let at = Access::new(sums, [i, own.clone()]);
         if width > 1 { at.vector() } else { at }
     };
+    let sum_of = |m: &Expr, n: &Expr| match width {
+        1 => acc.value(m, n),
+        _ => acc.vector(m, &(n.clone() * width as i32), width as i32),
+    };
     let in_range = if guards { " that are in range" } else { "" };
     b.comment(format!(
         "Epilogue: {} the outputs{in_range}. Loops keep its code small enough for the instruction \
@@ -231,14 +235,7 @@ fn looped(
                     over(b, "m", rows.into(), plan.staged_rows(), |b, m| {
                         over(b, "n", per_row.clone(), number, |b, n| {
                             let of_thread = other.clone() * rows + m.clone();
-                            let sum = match width {
-                                1 => acc.value(&of_thread, &n),
-                                _ => acc.vector(
-                                    &of_thread,
-                                    &(n.clone() * width as i32),
-                                    width as i32,
-                                ),
-                            };
+                            let sum = sum_of(&of_thread, &n);
                             b.store(at(m.clone() * per_row.clone() + n), sum);
                         });
                     });

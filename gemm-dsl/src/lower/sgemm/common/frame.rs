@@ -63,6 +63,14 @@ pub(crate) struct ThreadSlice {
     copies: [TileCopy; 2],
 }
 
+/// Columns of B in shared memory: those of a block tile, or of one part of it.
+fn shared_columns(b: &mut KernelBuilder, t: &TiledPlan, bn: Const, tn: Const) -> Const {
+    match t.parts_of_b() {
+        1 => bn,
+        _ => b.constant("THREADS_N", bn / tn, "threads along N"),
+    }
+}
+
 impl<'p> Frame<'p> {
     /// Declares constants, shared arrays and threads.
     pub fn declare(
@@ -121,10 +129,7 @@ impl<'p> Frame<'p> {
             products,
         });
         let split_count = splits.and_then(|splits| splits.count);
-        let bn_shared = match t.parts_of_b() {
-            1 => bn,
-            _ => b.constant("THREADS_N", bn / tn, "threads along N"),
-        };
+        let bn_shared = shared_columns(b, t, bn, tn);
         let shared = shared_tiles(b, t, [bm, bn_shared, bk], part, split_count);
         let (slices, epilogue_threads, epilogue_thread) = match slices {
             None => (None, threads, tid),

@@ -1,9 +1,9 @@
 //! Main loop over the tiles of K. The plan's pipeline determines how loads and computation overlap.
 //!
-//! All pipelines except [`Pipeline::Parts`] have the same structure. The first tile is loaded before the loop, and each
-//! iteration multiplies one tile and loads the next. If BK does not divide K, one tile is ragged
-//! and filled with zeros. If possible this is the first tile, so that the loop needs no guard along
-//! K; otherwise it is the last (see [`Ragged`](crate::plan::Ragged)).
+//! All pipelines except [`Pipeline::Parts`] have the same structure. The first tile is loaded
+//! before the loop, and each iteration multiplies one tile and loads the next. If BK does not
+//! divide K, one tile is ragged and filled with zeros. If possible this is the first tile, so that
+//! the loop needs no guard along K; otherwise it is the last (see [`Ragged`](crate::plan::Ragged)).
 
 use super::fragment::{accumulators, multiply, multiply_part, of_tile};
 use super::load::Loads;
@@ -121,8 +121,8 @@ fn in_parts(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Accumulators {
     let a_loads = Loads::declare(b, &tiled.a);
     let slot = Expr::I32(0);
     b.comment(
-        "Main loop: load a K tile of A, then load and multiply the K tile of B in parts. Part n has \
-         the columns of output n of all threads.",
+        "Main loop: load a K tile of A, then load and multiply the K tile of B in parts. Part n \
+         has the columns of output n of all threads.",
     );
     b.loop_("k0", For::below(0, tiled.depth()).change(Change::Add(tiled.bk.into())), |b, k0| {
         let k0 = Expr::from(k0);
