@@ -26,16 +26,12 @@ use std::process::ExitCode;
 
 const ARCHITECTURES: [u32; 5] = [75, 80, 90, 100, 120];
 
-/// Returns the architectures for which a stage is compiled here. By default it is one that the
-/// snapshots of resources do not cover, unless only sm_90 has the stage's instructions. The
-/// snapshots compile each stage for sm_80, sm_90 and sm_100.
-fn architectures_of(stage: u32, spec: &impl Family) -> &'static [u32] {
-    let program = spec.plan().and_then(|plan| plan.program());
-    let is_specific = program
-        .is_ok_and(|program| program.kernels().iter().any(|kernel| kernel.contract().is_specific));
-    match (gemm_cases::is_thinned(), is_specific, stage % 2) {
+/// Architectures for which a kernel of a stage is compiled here. By default it is one that the
+/// snapshots of resources do not cover, unless only sm_90 has the kernel's instructions.
+fn architectures_of(stage: u32, kernel: &VerifiedKernel) -> &'static [u32] {
+    match (gemm_cases::is_thinned(), kernel.contract().is_specific, stage % 2) {
         (false, ..) => &ARCHITECTURES,
-        (true, true, _) => &[90],
+        (true, true, _) => &[TENSOR_COPIES],
         (true, false, 0) => &[75],
         (true, false, _) => &[120],
     }
@@ -57,14 +53,10 @@ const SAMPLES: usize = 60;
 fn main() -> ExitCode {
     let mut trials = Vec::new();
     for stage in stages::reduce() {
-        let name = format!("reduce::{}", stage.stem());
-        let architectures = architectures_of(stage.index, &stage.spec);
-        trials.push(trial(name, stage.spec, architectures));
+        trials.push(stage_trial(format!("reduce::{}", stage.stem()), stage.index, stage.spec));
     }
     for stage in stages::sgemm() {
-        let name = format!("sgemm::{}", stage.stem());
-        let architectures = architectures_of(stage.index, &stage.spec);
-        trials.push(trial(name, stage.spec, architectures));
+        trials.push(stage_trial(format!("sgemm::{}", stage.stem()), stage.index, stage.spec));
     }
     trials.extend(samples(
         "reduce",
@@ -342,6 +334,14 @@ fn trial<S: Family>(name: String, spec: S, architectures: &'static [u32]) -> Tri
     Need::Nvrtc.trial(name, move || compiles(&spec, architectures))
 }
 
+fn stage_trial<S: Family>(name: String, index: u32, spec: S) -> Trial {
+    Need::Nvrtc.trial(name, move || {
+        let program = spec.plan()?.program()?;
+        let compiles = |kernel| compiles_on(kernel, &spec, architectures_of(index, kernel));
+        program.kernels().iter().try_for_each(compiles)
+    })
+}
+
 /// Compiles kernels of specs that differ only in their names as one source, which begins with the
 /// constants of the first. Two requested names may result in the same kernel name.
 fn compile_together(specs: impl Iterator<Item = impl Family>) -> Result<(), Failed> {
@@ -366,17 +366,24 @@ fn compile_together(specs: impl Iterator<Item = impl Family>) -> Result<(), Fail
     Ok(())
 }
 
-/// Compiles both access variants. An architecture that lacks an instruction is skipped.
+/// Compiles both access variants.
 fn compiles(spec: &impl Family, architectures: &[u32]) -> Result<(), Failed> {
     let program = spec.plan()?.program()?;
-    for kernel in program.kernels() {
-        let has = |arch: u32| match kernel.contract().is_specific {
-            true => arch == kernel.min_arch(),
-            false => arch >= kernel.min_arch(),
-        };
-        for &arch in architectures.iter().filter(|&&arch| has(arch)) {
-            compiles_kernel(kernel, &spec.to_string(), arch)?;
-        }
+    program.kernels().iter().try_for_each(|kernel| compiles_on(kernel, spec, architectures))
+}
+
+/// Compiles a kernel of a spec. An architecture that lacks an instruction is skipped.
+fn compiles_on(
+    kernel: &VerifiedKernel,
+    spec: &impl Family,
+    architectures: &[u32],
+) -> Result<(), Failed> {
+    let has = |arch: u32| match kernel.contract().is_specific {
+        true => arch == kernel.min_arch(),
+        false => arch >= kernel.min_arch(),
+    };
+    for &arch in architectures.iter().filter(|&&arch| has(arch)) {
+        compiles_kernel(kernel, &spec.to_string(), arch)?;
     }
     Ok(())
 }
