@@ -62,8 +62,10 @@ impl Registers {
     }
 }
 
-/// Unit of the numbers of registers that `setmaxnreg` takes.
-pub(super) const SETMAXNREG_UNIT: u32 = 8;
+/// Rounds a number of registers down to one that `setmaxnreg` takes.
+pub(super) fn setmaxnreg_registers(registers: u32) -> u32 {
+    registers / 8 * 8
+}
 
 /// Registers per thread if an SM holds `blocks_per_sm` blocks of `threads` threads. They are
 /// allocated to whole warps.
@@ -72,8 +74,7 @@ pub(crate) fn even_registers(threads: u64, blocks_per_sm: u32) -> u32 {
     LARGEST.registers_per_thread(warps * u64::from(blocks_per_sm))
 }
 
-/// Registers per thread that a launch allocates for `setmaxnreg` to move. The instruction counts in
-/// units of 8.
+/// Registers per thread that a launch allocates for `setmaxnreg` to move.
 pub(crate) fn launch_registers(threads: u32, blocks_per_sm: u32) -> u32 {
-    even_registers(threads.into(), blocks_per_sm) / SETMAXNREG_UNIT * SETMAXNREG_UNIT
+    setmaxnreg_registers(even_registers(threads.into(), blocks_per_sm))
 }

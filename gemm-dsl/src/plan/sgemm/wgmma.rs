@@ -8,7 +8,9 @@ use crate::ir::{Elem, TensorSwizzle, Variant, Wgmma};
 use crate::plan::sgemm::epilogue_staging::BlockSize;
 use crate::plan::sgemm::mma::promoted;
 use crate::plan::sgemm::pipeline::Pipeline;
-use crate::plan::sgemm::registers::{Registers, SETMAXNREG_UNIT, even_registers, launch_registers};
+use crate::plan::sgemm::registers::{
+    Registers, even_registers, launch_registers, setmaxnreg_registers,
+};
 use crate::plan::sgemm::shared_memory::SharedBytes;
 use crate::plan::sgemm::splits::SplitsPlan;
 use crate::spec::{Arith, Copies, Rect, SgemmSpec, Tile};
@@ -131,8 +133,7 @@ impl WgmmaPlan {
             // waits until other warps have released enough.
             let all = launch_registers(threads, spec.resident_blocks()) * threads;
             let left = all.saturating_sub(OF_PRODUCER * WARPGROUP) / multiplying.max(1);
-            let left = left / SETMAXNREG_UNIT * SETMAXNREG_UNIT;
-            let of_thread = left.min(MOST_ASKED);
+            let of_thread = setmaxnreg_registers(left).min(MOST_ASKED);
             if of_thread > even {
                 plan.registers = decided(
                     Some([OF_PRODUCER, of_thread]),

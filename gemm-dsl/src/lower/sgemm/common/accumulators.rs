@@ -7,7 +7,7 @@ use crate::ir::{Access, BufferId, Const, Elem, Expr, Intrinsic, KernelBuilder, V
 use crate::target::{FloatLayout, Format};
 
 /// Accumulators of a 16-byte vector. Accumulators are `f32`.
-const F32_LANES: i32 = 4;
+const F32_LANES: i32 = Elem::F32.vector_lanes() as i32;
 
 pub(crate) struct Accumulators {
     place: AccumulatorStorage,
