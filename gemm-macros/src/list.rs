@@ -20,13 +20,15 @@ impl List {
     pub(crate) fn check(&self) -> syn::Result<()> {
         let most = EpilogueArg::MOST_LISTED;
         let Some((operand, place)) = self.0.get(most) else { return Ok(()) };
-        let is_scaled = self.0.iter().any(|(operand, _)| operand.name == "alpha");
+        let is_listed = |name: &&str| self.0.iter().any(|(operand, _)| operand.name == **name);
+        let counts_scalars = ["alpha", "beta"].iter().all(is_listed);
         let message = format!(
             "`{operand}` is operand {} of {}{}, and the type of a kernel lists at most {most}; use \
              the spec as a `Sgemm<ByName>`, or put several into one matrix",
             most + 1,
             self.0.len(),
-            if is_scaled { ", with the `alpha` and `beta` of `scaled`" } else { "" },
+            // Epilogues may also have scalars of these names without `scaled`.
+            if counts_scalars { ", counting `alpha` and `beta`" } else { "" },
         );
         Err(syn::Error::new(*place, message))
     }
