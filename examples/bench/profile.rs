@@ -17,6 +17,7 @@ use gemm_bench::epilogue::launch_once;
 use gemm_bench::gpu::Gpu;
 use gemm_bench::report::write_line;
 use gemm_bench::rows::launch::{Inputs, KernelChoice, ReductionLaunch};
+use gemm_dsl::spec::newer_word;
 use gemm_dsl::stages;
 use gemm_oracle::product::Size;
 use gemm_runtime::spec::{DataType, Over};
@@ -133,6 +134,7 @@ fn reduce(
         Over::All | Over::Segments => (1, elements, 1),
         Over::Rows => (rows, cols, 1),
         Over::Columns | Over::Middle => (1, rows, cols),
+        over => newer_word(over),
     };
     let chosen = KernelChoice::from_spec(spec)?;
     let inputs = Inputs::new(Gpu::new(device), DataType::F32, elements, 1, SEED)?;

@@ -42,7 +42,7 @@ pub use sgemm::{
     SplitK,
 };
 pub use sizes::{Block, Rect, Tile};
-pub use table::{Datum, KeyInfo, KeyKind, UnknownWord};
+pub use table::{Datum, KeyInfo, KeyKind, UnknownWord, newer_word};
 
 use crate::error::SpecErrors;
 use std::fmt::{Debug, Display};

@@ -3,7 +3,7 @@
 
 use crate::bits;
 use crate::operands::launch;
-use gemm_dsl::spec::{Along, Batch, Bounds, EpilogueArg, SgemmSpec, SplitK};
+use gemm_dsl::spec::{Along, Batch, Bounds, EpilogueArg, SgemmSpec, SplitK, newer_word};
 use gemm_oracle::beside::Beside;
 use gemm_oracle::product::Size;
 use gemm_oracle::random;
@@ -260,6 +260,7 @@ pub fn run(
             let starts = (0..count).map(|product| (product, first)).collect();
             (before, (c.download(device), starts), a.reversed(), b.reversed())
         }
+        batch => newer_word(batch),
     };
 
     let kernel = Sgemm::<ByName>::new(spec.clone()).map_err(|error| error.to_string())?;

@@ -1,6 +1,6 @@
 //! Launches of the stages of both ladders, for tests in which the values of operands do not matter.
 
-use gemm_dsl::spec::{Along, Over, ReduceSpec, SgemmSpec};
+use gemm_dsl::spec::{Along, Over, ReduceSpec, SgemmSpec, newer_word};
 use gemm_oracle::beside::Beside;
 use gemm_oracle::product::Size;
 use gemm_runtime::generic::Kernel;
@@ -75,6 +75,7 @@ pub fn reduction(
         Over::All | Over::Segments => (MatrixRef::new(&array, 1, rows * cols)?, 1),
         Over::Rows => (MatrixRef::new(&array, rows, cols)?, rows),
         Over::Columns | Over::Middle => (MatrixRef::new(&array, rows, cols)?, cols),
+        over => newer_word(over),
     };
     let kernel = Kernel::<ReduceSpec, ByName>::new(spec.clone())?;
     let mut result: Buffer = device.alloc(results)?;

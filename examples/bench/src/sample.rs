@@ -8,6 +8,7 @@ use crate::rows::launch::{Inputs, KernelChoice, ReductionLaunch};
 pub use gemm_draw::shapes::Arrays;
 use gemm_draw::shapes::{self, SimulationLimits};
 use gemm_dsl::plan::{ReducePlan, SgemmPlan};
+use gemm_dsl::spec::newer_word;
 use gemm_oracle::product::Size;
 use gemm_runtime::sim::{Counters, SassCounters};
 use gemm_runtime::spec::{Bounds, Over};
@@ -86,6 +87,7 @@ pub fn multiples(plan: &SgemmPlan) -> [usize; 3] {
             let (rows, columns) = plan.block_tile();
             [rows * spec.cluster, columns, plan.k_step()].map(|of| of as usize)
         }
+        bounds => newer_word(bounds),
     }
 }
 

@@ -3,8 +3,8 @@ mod words;
 
 pub(crate) use value::KeyValue;
 pub use value::{Datum, KeyKind};
-pub use words::UnknownWord;
 pub(crate) use words::words;
+pub use words::{UnknownWord, newer_word};
 
 use super::Spec;
 use crate::ir::joined;

@@ -3,7 +3,7 @@
 use super::error::impossible;
 use super::{Block, Distribution, WorldError};
 use crate::{Error, Result};
-use gemm_dsl::spec::{Over, ReduceSpec};
+use gemm_dsl::spec::{Over, ReduceSpec, newer_word};
 use gemm_runtime::internal::Gpu;
 use gemm_runtime::internal::LocatedOperand;
 use gemm_runtime::internal::On;
@@ -80,6 +80,7 @@ pub(crate) fn partition(
         Over::Rows => cols,
         Over::Columns => distribution.rows,
         Over::Middle | Over::Segments => extents.map_or(0, |[_, middle, _]| middle),
+        over => newer_word(over),
     };
     let of_rank = |block: Block| {
         let Block { rows, cols: own } = block;

@@ -1,7 +1,7 @@
 //! Shipped tables: every rule is correct for any shape, on the simulator.
 
 use crate::reduce::each::{each, same};
-use gemm_dsl::spec::{Over, ReduceSpec};
+use gemm_dsl::spec::{Over, ReduceSpec, newer_word};
 use gemm_dsl::tables::KernelTable;
 use gemm_dsl::tables::shipped::tuned;
 use gemm_oracle::random::Random;
@@ -37,6 +37,7 @@ fn shape(over: Over, random: &mut Random) -> Shape {
             }
             Shape::Segments(offsets)
         }
+        over => newer_word(over),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Independent reference for GEMMs on tensor cores in each arithmetic: splits, grouping of
 //! products, and values that the split cannot represent.
 
-use gemm_dsl::spec::{Arith, Instruction, SgemmSpec};
+use gemm_dsl::spec::{Arith, Instruction, SgemmSpec, newer_word};
 use gemm_dsl::target::Format;
 use gemm_sim::tensor_core::{AccumulationRules, MmaOperand};
 use half::{bf16, f16};
@@ -33,6 +33,7 @@ impl Cores {
             Arith::Bf16 | Arith::Bf16x6 | Arith::Bf16x9 => Format::Bf16,
             Arith::F16 | Arith::F16x3 => Format::F16,
             Arith::Tf32 | Arith::Tf32x3 => Format::Tf32,
+            arith => newer_word(arith),
         };
         let stands_for_f32 =
             matches!(spec.arith, Arith::Bf16x6 | Arith::Bf16x9 | Arith::Tf32x3 | Arith::F16x3);
@@ -121,6 +122,7 @@ impl Cores {
             Arith::Bf16x9 => {
                 &[[2, 2], [2, 1], [1, 2], [1, 1], [2, 0], [0, 2], [1, 0], [0, 1], [0, 0]]
             }
+            arith => newer_word(arith),
         };
         let of_steps = |sum, splits: &[[usize; 2]]| {
             let each = steps.iter().flat_map(|step| splits.iter().map(move |of| (step, *of)));
@@ -176,6 +178,7 @@ fn splits(arith: Arith, value: f32) -> Vec<f32> {
         Arith::F32 | Arith::Bf16 | Arith::F16 | Arith::Tf32 => 1,
         Arith::Tf32x3 | Arith::F16x3 => 2,
         Arith::Bf16x6 | Arith::Bf16x9 => 3,
+        arith => newer_word(arith),
     };
     let mut rest = value;
     let mut next = || {
@@ -197,6 +200,7 @@ fn rounded(arith: Arith, value: f32) -> f32 {
             f32::from_bits((value.to_bits() + (1 << 12)) & !0x1fff)
         }
         Arith::Tf32 | Arith::Tf32x3 => value,
+        arith => newer_word(arith),
     }
 }
 
@@ -214,5 +218,6 @@ fn is_lost(arith: Arith, value: f32) -> bool {
             let rounds_to_infinity = rounded(arith, value).is_infinite();
             value != 0.0 && (value.is_nan() || rounds_to_infinity || value.abs() < least)
         }
+        arith => newer_word(arith),
     }
 }

@@ -25,7 +25,7 @@ pub use number::Number;
 use crate::depth::Depth;
 use gemm_dsl::ir::Elem;
 use gemm_dsl::plan::ReducePlan;
-use gemm_dsl::spec::{Op, ReduceSpec};
+use gemm_dsl::spec::{Op, ReduceSpec, newer_word};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -67,6 +67,7 @@ impl Kind {
             Op::All => Kind::All,
             Op::MeanVar => Kind::MeanVar,
             Op::Logsumexp => Kind::Logsumexp,
+            op => newer_word(op),
         })
     }
 }

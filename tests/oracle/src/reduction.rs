@@ -3,7 +3,7 @@
 use crate::UNIT;
 use crate::depth::{Depth, passes};
 use gemm_dsl::plan::{ReducePlan, Share};
-use gemm_dsl::spec::Op;
+use gemm_dsl::spec::{Op, newer_word};
 use rayon::prelude::*;
 
 /// Elements that one host thread combines at a time.
@@ -106,6 +106,7 @@ impl Truth {
             Op::Argmax | Op::Argmin | Op::Any | Op::All | Op::MeanVar | Op::Logsumexp => {
                 Err(Unjudged::Op(op))
             }
+            op => newer_word(op),
         }
     }
 

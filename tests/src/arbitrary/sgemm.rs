@@ -2,7 +2,7 @@
 
 use super::{repaired, values, with};
 use gemm_dsl::spec::{
-    Arith, Block, Convert, Copies, Instruction, Lanes, Rect, SgemmSpec, Spec, Tile,
+    Arith, Block, Convert, Copies, Instruction, Lanes, Rect, SgemmSpec, Spec, Tile, newer_word,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -90,6 +90,7 @@ fn direct() -> impl Strategy<Value = (Kind, SgemmSpec)> {
             let block = match lanes {
                 Lanes::K => Block::new(rows.div_ceil(3), cols.div_ceil(4)),
                 Lanes::N | Lanes::M => Block::new(rows, cols),
+                lanes => newer_word(lanes),
             };
             let thread = Rect::new(tm, tn);
             let spec = SgemmSpec::default().block(block).lanes(lanes).thread(thread).slices(slices);
@@ -199,6 +200,7 @@ fn matrices() -> impl Strategy<Value = (Kind, SgemmSpec)> {
                 Convert::Matrix => {
                     &["thread", "partials", "order", "fragment", "unroll", "transpose", "ldmatrix"]
                 }
+                convert => newer_word(convert),
             };
             (Kind { others }, pipeline.of(spec))
         },

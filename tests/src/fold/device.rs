@@ -5,7 +5,7 @@ use super::placement::{Image, Images};
 use super::simulate::Machine;
 use gemm_dsl::ir::contract::ArrayAxis;
 use gemm_dsl::ir::{Elem, Variant};
-use gemm_dsl::spec::{Over, ReduceSpec};
+use gemm_dsl::spec::{Over, ReduceSpec, newer_word};
 use gemm_runtime::bounds::Offset;
 use gemm_runtime::generic::{Call, Kernel, NamedArrays};
 use gemm_runtime::{
@@ -132,6 +132,7 @@ pub(super) fn matrix<'a, T: Element>(
             let batch = (extent(0), stride(0));
             MatrixRef::batch_apart(part, batch, extent(1), extent(2), stride(1))?
         }
+        over => newer_word(over),
     }))
 }
 

@@ -5,7 +5,7 @@ use super::placement::Placement;
 use super::{Case, Shape, closures};
 use crate::arbitrary;
 use gemm_dsl::plan::Share;
-use gemm_dsl::spec::{DataType, LaunchForm, Op, Over, ReduceSpec};
+use gemm_dsl::spec::{DataType, LaunchForm, Op, Over, ReduceSpec, newer_word};
 use gemm_oracle::random::Random;
 
 /// Random reductions for an operator and an axis. They are the same in every run and on every
@@ -128,5 +128,6 @@ pub fn shape_of(over: Over, len: usize, random: &mut Random) -> Shape {
             }
             Shape::Segments(offsets)
         }
+        over => newer_word(over),
     }
 }

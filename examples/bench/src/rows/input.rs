@@ -3,6 +3,7 @@
 use crate::gpu::{Gpu, failed};
 use cudarc::driver::CudaSlice;
 use fastrand::Rng;
+use gemm_dsl::spec::newer_word;
 use gemm_oracle::fold::Number;
 use gemm_runtime::half::{bf16, f16};
 use gemm_runtime::spec::DataType;
@@ -69,6 +70,7 @@ impl Tile {
             DataType::I8 | DataType::U8 => drawn(seed, period, |r| [r.u8(..)]),
             DataType::I32 | DataType::U32 => drawn(seed, period, |r| r.u32(..).to_le_bytes()),
             DataType::I64 | DataType::U64 => drawn(seed, period, |r| r.u64(..).to_le_bytes()),
+            element => newer_word(element),
         };
         Self { element, bytes }
     }

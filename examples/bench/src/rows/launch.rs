@@ -5,6 +5,7 @@ use super::problem::ReductionProblem;
 use crate::gpu::{Gpu, elements};
 use cudarc::driver::{CudaSlice, CudaView};
 use gemm_dsl::ir::Elem;
+use gemm_dsl::spec::newer_word;
 use gemm_dsl::tables::shipped::tuned;
 use gemm_runtime::bounds::Vector;
 use gemm_runtime::generic::Kernel;
@@ -222,6 +223,7 @@ impl<'l> ReductionLaunch<'l> {
             DataType::U32 => self.run_of::<u32>(inputs),
             DataType::I64 => self.run_of::<i64>(inputs),
             DataType::U64 => self.run_of::<u64>(inputs),
+            element => newer_word(element),
         }
     }
 
@@ -262,6 +264,7 @@ impl<'l> ReductionLaunch<'l> {
             Over::Rows => MatrixRef::new(array, outer, len),
             Over::Columns => MatrixRef::new(array, len, inner),
             Over::Middle => MatrixRef::batch(array, outer, len, inner),
+            over => newer_word(over),
         };
         let views: Vec<MatrixRef<'_, T>> = arrays.iter().map(view).collect::<Result<_, _>>()?;
         let mut call = chosen.kernel.call(device);

@@ -1,7 +1,7 @@
 //! Shapes at which the kernels of pinned specs are launched.
 
 use crate::products::Products;
-use gemm_dsl::spec::{Arith, Lanes, Over, ReduceSpec, SgemmSpec, SplitK};
+use gemm_dsl::spec::{Arith, Lanes, Over, ReduceSpec, SgemmSpec, SplitK, newer_word};
 use gemm_oracle::product::Size;
 use std::fmt;
 
@@ -141,6 +141,7 @@ pub fn reduction(spec: &ReduceSpec, sizes: &Sizes) -> Vec<ReductionCase> {
             Over::Columns | Over::Middle => {
                 ReductionCase { len: n / columns, inner: columns, operands, ..all }
             }
+            over => newer_word(over),
         };
         cases.push(of(columns, Operands::Aligned));
         if !matches!(spec.over, Over::All | Over::Segments) {

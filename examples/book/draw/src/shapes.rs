@@ -2,7 +2,7 @@
 //! kernel's behaviour.
 
 use gemm_dsl::plan::{Blocks, KernelKind, ReducePlan, SgemmPlan};
-use gemm_dsl::spec::{Bounds, Over};
+use gemm_dsl::spec::{Bounds, Over, newer_word};
 
 /// Maximum number of blocks that share a result of a simulated reduction, and of rounds of a block.
 const PARTS: u32 = 4;
@@ -40,6 +40,7 @@ impl Arrays {
             Over::Columns => format!("{inner} columns of {len} elements"),
             Over::Middle => format!("{outer} matrices of {inner} columns of {len} elements"),
             Over::Segments => format!("{outer} segments of {len} elements"),
+            over => newer_word(over),
         }
     }
 }
@@ -65,6 +66,7 @@ pub fn arrays(plan: &ReducePlan, most: SimulationLimits) -> Result<Arrays, Strin
             Over::Rows | Over::Segments => (per_block * blocks, len, 1),
             Over::Columns => (1, len, per_block * blocks),
             Over::Middle => (blocks.min(2), len, per_block * blocks.div_ceil(2)),
+            over => newer_word(over),
         };
         let elements = outer.checked_mul(len)?.checked_mul(inner)?;
         let size = (outer as usize, len as usize, inner as usize);

@@ -12,7 +12,7 @@ use crate::operand::Input;
 use crate::program::CachedProgram;
 use crate::view::MatrixRef;
 use gemm_dsl::ir::Extent;
-use gemm_dsl::spec::Over;
+use gemm_dsl::spec::{Over, newer_word};
 use gemm_dsl::target::element::Element;
 use std::sync::Arc;
 
@@ -112,6 +112,7 @@ impl<T: Elements, R: Elements> ReduceKernel<T, R> {
                 Over::Columns => MatrixRef::new(array, length, inner),
                 Over::Middle => MatrixRef::batch(array, outer, length, inner),
                 Over::Rows | Over::All | Over::Segments => MatrixRef::new(array, outer, length),
+                over => newer_word(over),
             })
             .collect::<Result<_>>()?;
         let views: Vec<&MatrixRef<'_, T::One>> = views.iter().collect();
@@ -137,6 +138,7 @@ fn check_size(over: Over, size: (usize, usize, usize)) -> Result<()> {
             "Columns need an outer extent of 1: use an `over: middle` or `over: rows` kernel",
         ),
         Over::Rows | Over::Columns | Over::Middle => return Ok(()),
+        over => newer_word(over),
     };
     Err(Error::WrongOver { over, found, remedy })
 }

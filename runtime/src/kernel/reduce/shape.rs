@@ -8,7 +8,7 @@ use crate::operand::LocatedOperand;
 use crate::shape::{Batch, Shape};
 use gemm_dsl::ir::Extent;
 use gemm_dsl::ir::contract::ArrayAxis;
-use gemm_dsl::spec::Over;
+use gemm_dsl::spec::{Over, newer_word};
 use smallvec::{SmallVec, smallvec};
 
 /// Axes of an input, outermost first.
@@ -76,6 +76,7 @@ fn axes_over<B: Backend>(
             let matrices = axis(count, distance);
             smallvec![(Extent::OUTER, matrices), (Extent::LENGTH, rows), (Extent::INNER, cols)]
         }
+        over => newer_word(over),
     })
 }
 
@@ -163,6 +164,7 @@ pub(super) fn room<'n, B: Backend>(
                     Over::Columns => "column",
                     Over::Middle => "column of each matrix",
                     Over::Segments => "segment",
+                    over => newer_word(over),
                 };
                 format!("{names} = {values}{total} are needed, one for each {each}")
             }
@@ -229,6 +231,7 @@ fn no_shape(over: Over, argument: &str, len: u64) -> Error {
             "a matrix, whose rows are folded",
             "Pass a view, such as `MatrixRef::new(&elements, outer, len)`",
         ),
+        over => newer_word(over),
     };
     let found = format!("a vector of {len} elements");
     Error::WrongOperand { operand: argument.to_owned(), needed, found, remedy }
