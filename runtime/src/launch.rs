@@ -13,7 +13,8 @@ use crate::report::{LaunchReport, LoadTimes};
 use crate::shape::{Batch, Shape};
 use gemm_dsl::ir::contract::{self, ArrayAxis, Region, meet};
 use gemm_dsl::ir::program::{
-    KernelArgument, KernelId, KernelLaunch, ProgramBackend, ProgramValues, TempFill, Temporary,
+    CallCache, KernelArgument, KernelId, KernelLaunch, ProgramBackend, ProgramValues, TempFill,
+    Temporary,
 };
 use gemm_dsl::ir::{Extent, Operand};
 use smallvec::SmallVec;
@@ -198,6 +199,10 @@ impl<'a, B: Backend> ProgramBackend for Run<'a, '_, B> {
 
     fn describe<'b>(&self, array: &'b BoundArray<'a, B>) -> contract::BoundArray<'b> {
         array.describe()
+    }
+
+    fn call_cache(&self) -> Option<&CallCache> {
+        Some(self.program.calls())
     }
 
     fn prepare(&mut self, kernel: KernelId) -> Result<()> {

@@ -10,7 +10,7 @@ use cudarc::driver::CudaFunction;
 use cudarc::driver::sys::CUfunction_attribute as Attribute;
 use gemm_dsl::artifact::{Artifact, Interface};
 use gemm_dsl::ir::contract::Contract;
-use gemm_dsl::ir::program::{KernelId, LaunchProgram};
+use gemm_dsl::ir::program::{CallCache, KernelId, LaunchProgram};
 use gemm_dsl::ir::{List, Operand, VerifiedProgram};
 use gemm_dsl::plan::{ReducePlan, SgemmPlan};
 use gemm_dsl::spec::{Arith, EpilogueArg, Op, Over, SgemmSpec};
@@ -169,6 +169,7 @@ fn lower<S: Family>(line: &str) -> Lower {
 pub struct CachedProgram {
     artifact: Cow<'static, Artifact>,
     kernels: Box<[CachedKernel]>,
+    calls: CallCache,
     /// Plan of a GEMM. Only launches with prepared splits need it.
     plan: OnceLock<SgemmPlan>,
     /// Programs that take the splits of A, of B, or of both as inputs.
@@ -183,7 +184,7 @@ impl CachedProgram {
     fn new(artifact: Cow<'static, Artifact>, lower: Lower) -> Self {
         let kernels = artifact.program.contracts.iter().map(|_| CachedKernel::default()).collect();
         let (plan, given, bodies) = (OnceLock::new(), Default::default(), OnceLock::new());
-        Self { artifact, kernels, plan, given, lower, bodies }
+        Self { artifact, kernels, calls: CallCache::default(), plan, given, lower, bodies }
     }
 
     fn keep(&self, program: VerifiedProgram) {
@@ -198,6 +199,11 @@ impl CachedProgram {
     /// Launches of the program.
     pub(crate) fn program(&self) -> &LaunchProgram {
         &self.artifact.program
+    }
+
+    /// Calls of earlier launches.
+    pub(crate) fn calls(&self) -> &CallCache {
+        &self.calls
     }
 
     /// The program with the bodies of its kernels, for the simulator. Its first launch lowers it.

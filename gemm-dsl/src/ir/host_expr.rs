@@ -5,6 +5,7 @@ mod tests;
 
 use super::eval::{binary, checked, eval};
 use super::{BinaryOp, ConstDecl, Elem, Expr, HostError, List, Logic, Ty, UnaryOp};
+use smallvec::SmallVec;
 
 /// Integer or boolean expression over the scalars of a launch. It has the value that
 /// [`Kernel::eval`](super::Kernel::eval) computes for the original [`Expr`].
@@ -39,8 +40,8 @@ pub enum HostOp {
     Skip(usize),
 }
 
-/// Greatest number of values on the stack.
-const DEPTH: usize = 16;
+/// Stack of an evaluation. Few expressions are deeper.
+type Stack = SmallVec<[i128; 8]>;
 
 impl HostExpr {
     /// Compiles an expression that [`check`](super::eval::check) accepts.
@@ -55,10 +56,6 @@ impl HostExpr {
         }
         let mut compiler = Compiler { consts, code: Vec::new() };
         compiler.add(expr)?;
-        let depth = depth(&compiler.code);
-        if depth > DEPTH {
-            return Err(format!("an expression {depth} values deep; the limit is {DEPTH}"));
-        }
         Ok(Self::Code(compiler.code.into()))
     }
 
@@ -69,7 +66,7 @@ impl HostExpr {
             Self::Number(value) => Ok((*value).into()),
             Self::Scalar(index) => scalar(*index).map(i128::from),
             Self::Code(code) => {
-                let mut stack = Stack::default();
+                let mut stack = Stack::new();
                 let mut next = 0;
                 while let Some(op) = code.get(next) {
                     next += 1;
@@ -79,29 +76,29 @@ impl HostExpr {
                             stack.push(checked(scalar(index)?.into(), ty)?);
                         }
                         HostOp::Neg(ty) => {
-                            let value = stack.pop();
+                            let value = pop(&mut stack);
                             stack.push(checked(-value, ty)?);
                         }
                         HostOp::Not => {
-                            let value = stack.pop();
+                            let value = pop(&mut stack);
                             stack.push(i128::from(value == 0));
                         }
                         HostOp::Cast(ty) => {
-                            let value = stack.pop();
+                            let value = pop(&mut stack);
                             stack.push(checked(value, ty)?);
                         }
                         HostOp::Binary(op, ty) => {
-                            let (y, x) = (stack.pop(), stack.pop());
+                            let (y, x) = (pop(&mut stack), pop(&mut stack));
                             let value = binary(op, x, y).ok_or(HostError::Overflow)?;
                             stack.push(checked(value, ty)?);
                         }
                         HostOp::SkipUnless(count) => {
-                            next += if stack.pop() == 0 { count } else { 0 }
+                            next += if pop(&mut stack) == 0 { count } else { 0 }
                         }
                         HostOp::Skip(count) => next += count,
                     }
                 }
-                Ok(stack.pop())
+                Ok(pop(&mut stack))
             }
         }
     }
@@ -185,38 +182,7 @@ impl Compiler<'_> {
     }
 }
 
-/// Upper bound of the number of values on the stack.
-fn depth(code: &[HostOp]) -> usize {
-    let (mut now, mut most) = (0_usize, 0);
-    for op in code {
-        match op {
-            HostOp::Number(_) | HostOp::Scalar(..) => now += 1,
-            HostOp::Neg(_) | HostOp::Not | HostOp::Cast(_) => {}
-            // The operation after a skip belongs to the other branch, which pushes as many values.
-            HostOp::Binary(..) | HostOp::SkipUnless(_) | HostOp::Skip(_) => now -= 1,
-        }
-        most = most.max(now);
-    }
-    most
-}
-
-#[derive(Default)]
-struct Stack {
-    values: [i128; DEPTH],
-    len: usize,
-}
-
-impl Stack {
-    fn push(&mut self, value: i128) {
-        let Some(top) = self.values.get_mut(self.len) else {
-            unreachable!("HostExpr::new: no expression is as deep")
-        };
-        *top = value;
-        self.len += 1;
-    }
-
-    fn pop(&mut self) -> i128 {
-        self.len = self.len.saturating_sub(1);
-        self.values[self.len]
-    }
+/// Pops a value. [`Compiler`] adds no operation without its operands.
+fn pop(stack: &mut Stack) -> i128 {
+    stack.pop().unwrap_or_else(|| unreachable!("Compiler: the operands precede an operation"))
 }

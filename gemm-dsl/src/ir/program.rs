@@ -15,6 +15,7 @@
 //! form, and macros write it as a constant.
 
 mod bind;
+mod call_cache;
 mod check;
 mod executor;
 mod launch_program;
@@ -22,6 +23,7 @@ mod launch_program;
 mod tests;
 
 pub use bind::{BindError, PackedLayout, ProgramArrays, ProgramInput, ProgramValues};
+pub use call_cache::CallCache;
 pub use executor::{
     ExecutedLaunch, Execution, KernelArgument, KernelLaunch, ProgramBackend, Temporary,
 };

@@ -68,7 +68,7 @@ pub struct Call {
     /// Blocks along x, y and z.
     pub grid: [u32; 3],
     /// Arrays with tensor maps, in parameter order.
-    pub maps: SmallVec<[MappedArray; 4]>,
+    pub maps: Vec<MappedArray>,
 }
 
 /// Shape of an array with a tensor map, in elements.

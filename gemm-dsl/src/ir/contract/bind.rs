@@ -145,7 +145,7 @@ impl Contract {
             let need = Need::Multiple { of: of.into() };
             return Err(self.unmet(Subject::Blocks { axis: 0 }, need, grid[0].into()));
         }
-        let mut maps = SmallVec::new();
+        let mut maps = Vec::new();
         // An empty launch needs no tensor maps.
         if !grid.contains(&0) {
             for (position, array) in self.arrays().enumerate().filter(|(_, a)| a.map.is_some()) {

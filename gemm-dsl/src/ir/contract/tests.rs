@@ -246,7 +246,7 @@ fn mapped(address: u64, rows: u64, pitch: u64, blocks: u64) -> Result<Vec<Mapped
     let axes = None;
     let array = BoundArray { name: "a", elem: Elem::Bf16, place, axes };
     let call = kernel.contract().bind_in_order(&[array], &[rows, pitch]);
-    call.map(|call| call.maps.into_vec()).map_err(|unmet| unmet.to_string())
+    call.map(|call| call.maps).map_err(|unmet| unmet.to_string())
 }
 
 #[test]

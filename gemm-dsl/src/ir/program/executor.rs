@@ -2,6 +2,7 @@
 //! each launch to the first kernel whose contract they meet, and passes the launch to a back end.
 
 use super::bind::{BindError, Launches, PackedLayout, ProgramArrays, ProgramValues};
+use super::call_cache::{CallCache, Calls};
 use super::{KernelId, Launch, LaunchProgram, Slot, Temp};
 use crate::ir::contract::{
     Arguments, ArrayParameter, ArrayPlace, BoundArray, Call, Contract, ContractError, MappedArray,
@@ -21,6 +22,11 @@ pub trait ProgramBackend {
 
     /// Returns the location and layout of a caller's array, for contract checks.
     fn describe<'a>(&self, array: &'a Self::Array) -> BoundArray<'a>;
+
+    /// Calls of earlier runs of the program, if the back end keeps them.
+    fn call_cache(&self) -> Option<&CallCache> {
+        None
+    }
 
     /// Prepares a kernel for launching, for example by compilation. All kernels of a run are
     /// prepared before the first temporary is allocated. A run whose kernels cannot be compiled
@@ -131,7 +137,8 @@ pub struct ExecutedLaunch<R> {
 }
 
 impl LaunchProgram {
-    /// Runs the program for a problem. A run with few launches allocates nothing on the host.
+    /// Runs the program for a problem. For a problem in the back end's [`CallCache`], a run with few
+    /// launches allocates nothing on the host.
     ///
     /// # Errors If the arguments of a launch meet no kernel's contract, returns the violation of
     /// the last contract, which demands least. Also returns the errors of values that cannot be
@@ -147,13 +154,11 @@ impl LaunchProgram {
         let temps = SmallVec::new();
         let (inputs, outputs) = (arrays.inputs(), arrays.outputs());
         let mut executor = Executor { program: self, values, inputs, outputs, backend, temps };
-        let mut chosen = SmallVec::<[(KernelId, Call); 2]>::new();
-        for launch in &launches {
-            let (kernel, call) = executor.choose(launch)?;
+        let chosen = executor.calls(&launches)?;
+        for (kernel, call) in chosen.iter() {
             if !call.is_empty() {
-                executor.backend.prepare(kernel)?;
+                executor.backend.prepare(*kernel)?;
             }
-            chosen.push((kernel, call));
         }
         let main_kernel = main.map_or(KernelId(0), |number| chosen[number].0);
         let mut executed = SmallVec::new();
@@ -196,13 +201,29 @@ struct Executor<'a, B: ProgramBackend> {
 }
 
 impl<B: ProgramBackend> Executor<'_, B> {
-    /// Returns the first kernel of a launch whose contract is met.
-    fn choose(&mut self, launch: &Launch<HostExpr>) -> Result<(KernelId, Call), B::Error> {
-        for (_, slot) in &launch.bind {
+    /// Returns the kernel and the checked call of each launch.
+    fn calls(&mut self, launches: &Launches<'_>) -> Result<Calls, B::Error> {
+        for (_, slot) in launches.iter().flat_map(|launch| launch.bind.iter()) {
             if let Slot::Temp(number) = slot {
                 self.declare(*number)?;
             }
         }
+        let arrays = self.inputs.iter().chain(self.outputs);
+        let arrays = arrays.map(|array| self.backend.describe(array));
+        let cache = self.backend.call_cache();
+        if let Some(calls) = cache.and_then(|cache| cache.get(self.values, arrays.clone())) {
+            return Ok(calls);
+        }
+        let chosen = launches.iter().map(|launch| self.choose(launch));
+        let calls = chosen.collect::<Result<Calls, _>>()?;
+        if let Some(cache) = cache {
+            cache.insert(self.values, arrays, &calls);
+        }
+        Ok(calls)
+    }
+
+    /// Returns the first kernel of a launch whose contract is met.
+    fn choose(&self, launch: &Launch<HostExpr>) -> Result<(KernelId, Call), B::Error> {
         let mut extents = SmallVec::<[(Extent, u64); 8]>::new();
         for (extent, value) in &launch.extents {
             extents.push((*extent, self.values.eval(value)?));

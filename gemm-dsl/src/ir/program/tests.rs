@@ -1,6 +1,7 @@
 //! Each rule of a program, with a program that breaks it.
 
 mod bind;
+mod call_cache;
 mod executor;
 
 use super::*;

@@ -16,6 +16,7 @@ enum Request {
 struct Recorder {
     requests: Vec<Request>,
     fails_at: Option<Request>,
+    cache: Option<CallCache>,
 }
 
 impl Recorder {
@@ -48,6 +49,10 @@ impl ProgramBackend for Recorder {
     fn describe<'a>(&self, name: &'a &'static str) -> BoundArray<'a> {
         let place = ArrayPlace::One(Region { address: 0, len: 9 });
         BoundArray { name, elem: Elem::F32, place, axes: None }
+    }
+
+    fn call_cache(&self) -> Option<&CallCache> {
+        self.cache.as_ref()
     }
 
     fn prepare(&mut self, kernel: KernelId) -> Result<(), Failure> {
@@ -116,4 +121,13 @@ fn a_run_ends_at_the_first_failure() {
         assert!(execute(&mut backend).is_err());
         assert_eq!(backend.requests.len(), requests, "{:?}", backend.requests);
     }
+}
+
+#[test]
+fn a_run_with_cached_calls_makes_the_same_requests() {
+    let mut first = Recorder { cache: Some(CallCache::default()), ..Recorder::default() };
+    execute(&mut first).expect("a run");
+    let mut again = Recorder { cache: first.cache.take(), ..Recorder::default() };
+    execute(&mut again).expect("a run");
+    assert_eq!(again.requests, first.requests);
 }
