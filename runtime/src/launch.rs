@@ -231,7 +231,7 @@ impl<'a, B: Backend> ProgramBackend for Run<'a, '_, B> {
         launch: &KernelLaunch<'_, BoundArray<'a, B>>,
     ) -> Result<Option<Box<StepCounters>>> {
         let arguments = launch.arguments.iter().map(kernel_arg);
-        let arguments: SmallVec<[KernelArg<'_, _, _>; 32]> = arguments.collect();
+        let arguments: SmallVec<[KernelArg<'_, _, _>; 16]> = arguments.collect();
         let KernelLaunch { kernel, grid, is_main, .. } = *launch;
         let counters = self.backend.launch(self.program, kernel, grid, is_main, &arguments)?;
         // A later launch of the program may fail, so the scratch memory counts as zero only after

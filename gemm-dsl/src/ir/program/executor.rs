@@ -79,7 +79,7 @@ pub struct KernelLaunch<'a, A> {
     /// True if this is the main launch of the program.
     pub is_main: bool,
     /// Values of all parameters, in their order.
-    pub arguments: SmallVec<[KernelArgument<'a, A>; 16]>,
+    pub arguments: &'a [KernelArgument<'a, A>],
 }
 
 impl<'a, A> KernelLaunch<'a, A> {
@@ -286,7 +286,7 @@ impl<B: ProgramBackend> Executor<'_, B> {
             Slot::Temp(n) => temps[n].1.as_ref().unwrap_or_else(|| unreachable!("made above")),
         };
         let mut maps = call.maps.iter();
-        let mut arguments = SmallVec::new();
+        let mut arguments = SmallVec::<[_; 16]>::new();
         for (param, bits) in params.iter().zip(&call.scalars) {
             arguments.push(match param {
                 Parameter::Scalar { ty, .. } => KernelArgument::Scalar(*ty, *bits),
@@ -295,7 +295,8 @@ impl<B: ProgramBackend> Executor<'_, B> {
                 }
             });
         }
-        backend.launch(&KernelLaunch { kernel, grid: call.grid, is_main, arguments })
+        let (grid, arguments) = (call.grid, &arguments[..]);
+        backend.launch(&KernelLaunch { kernel, grid, is_main, arguments })
     }
 }
 
