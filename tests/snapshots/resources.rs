@@ -136,11 +136,19 @@ fn table(rows: &[Row]) -> Result<String, std::fmt::Error> {
     Ok(text)
 }
 
+/// Stage and architecture that spill a few bytes: with 255 registers, one value of the vector variant
+/// is stored and loaded three times. The stage is measured on sm_90, where it does not spill.
+const SPILLS: (&str, &str) = ("45_mma_converted_bf16x6", "sm_80");
+
 fn no_spills(stage: &PinnedSpec, rows: &[Row]) -> Result<(), Failed> {
-    let spilled = |row: &&Row| row.resources.spill_stores + row.resources.spill_loads > 0;
     let mut text = String::new();
-    for Row { kernel, arch, resources, .. } in rows.iter().filter(spilled) {
-        writeln!(text, "{} {kernel} on {arch}: {resources}", stage.stem)?;
+    for Row { kernel, arch, resources, .. } in rows {
+        let spills = resources.spill_stores + resources.spill_loads > 0;
+        let expected = (&*stage.stem, &*arch.to_string()) == SPILLS && *kernel == "vector";
+        if spills != expected {
+            let expected = if expected { "spills" } else { "no spills" };
+            writeln!(text, "{} {kernel} on {arch}, expected {expected}: {resources}", stage.stem)?;
+        }
     }
     if text.is_empty() { Ok(()) } else { Err(text.into()) }
 }
