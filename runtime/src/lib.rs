@@ -136,7 +136,7 @@ pub mod bounds {
     pub use crate::kernel::{Elements, InputsFor, ResultsFor};
     pub use crate::operand::{Input, InputOf, Output, OutputOf, Vector, VectorMut, VectorOf};
     pub use crate::segments::Offset;
-    pub use crate::view::{AsMatrix, AsMatrixMut, MatrixOf};
+    pub use crate::view::{AsMatrix, AsMatrixMut, AsMatrixMutOf, AsMatrixOf, MatrixOf};
 }
 
 /// The simulator: its counters, faults and observers. Needs the feature `sim`.
@@ -153,7 +153,7 @@ pub mod sim {
 /// API for these uses would have to expose the back ends.
 #[doc(hidden)]
 pub mod internal {
-    pub use crate::backend::driver::{failed, gpus};
+    pub use crate::backend::driver::{elapsed_ms, failed, gpus};
     pub use crate::backend::gpu::{Gpu, Replacement};
     #[cfg(feature = "sim")]
     pub use crate::backend::simulator::Simulator;

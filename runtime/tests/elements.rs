@@ -163,6 +163,15 @@ fn the_message_says_which_types() {
     let text = error.to_string();
     let words = "needs elements of type f32 in `input`, but they are of type f64. Convert them";
     assert!(text.contains(words), "{text}");
+
+    // The type of an output is that of its allocation.
+    let single = sound(device.upload(&[1.0]));
+    let any = sound(Kernel::<ReduceSpec, ByName>::new(sound("op: any".parse())));
+    let call = any.call(&device).input("input", &single).output("output", &mut output);
+    let text = call.launch().expect_err("of another type").to_string();
+    let words = "needs elements of type u8 in `output`, but they are of type f32. Allocate it with \
+                 elements of type u8";
+    assert!(text.contains(words), "{text}");
 }
 
 /// The default type of a call is `f32`, also for literals.

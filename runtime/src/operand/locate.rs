@@ -65,10 +65,10 @@ pub fn resolve<'a, T: Element, B: Backend>(
         |view| on.backend.slice(view)?.ok_or_else(|| wrong_device(on, argument, Owner::Context));
     let (address, used) = match elements {
         Shared::Buffer(view) => (view_of(on, &view, argument)?, None),
-        Shared::Cuda(view) => slice(view)?,
-        Shared::List(arrays, views) => {
+        Shared::Cuda(part) => slice(part.view())?,
+        Shared::List(arrays, slices) => {
             let place = Place::List(listed(on, arrays, argument)?);
-            let used = views.into_iter().map(slice);
+            let used = slices.views().into_iter().map(slice);
             let used = used.filter_map(|slice| slice.map(|(_, used)| used).transpose());
             let all_used = used.collect::<Result<_>>()?;
             return Ok(LocatedOperand { place, shape, _used: None, _all_used: all_used });

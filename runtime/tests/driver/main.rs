@@ -1,0 +1,160 @@
+//! Devices on a fake driver, without a GPU. The tests are ignored without a `rustc` to compile the
+//! library.
+
+// Source of the library, included only for the formatter.
+#[cfg(any())]
+mod fake;
+
+use gemm_runtime::cudarc::driver::CudaContext;
+use gemm_runtime::internal::{elapsed_ms, gpus};
+use gemm_runtime::{Device, Error};
+use libtest_mimic::{Arguments, Failed, Trial};
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::sync::OnceLock;
+use tempfile::TempDir;
+
+type Outcome = Result<(), Failed>;
+
+/// Environment variable that names the part of a test that runs in a process with a fake driver.
+const CHILD: &str = "GEMM_TEST_DRIVER_CHILD";
+
+/// Part of a test that runs in a process with a fake driver, with its name.
+type Part = (&'static str, fn() -> Outcome);
+
+const PARTS: &[Part] = &[
+    ("stub", stub_is_no_driver),
+    ("no GPU", no_gpu),
+    ("time", times_between_events),
+    ("failed time", failed_time),
+    ("no time", no_time),
+];
+
+fn main() -> ExitCode {
+    if let Some(part) = std::env::var_os(CHILD) {
+        return child(&part.to_string_lossy());
+    }
+    let missing = match rustc().arg("--version").output() {
+        _ if cfg!(not(target_os = "linux")) => Some("the fake is a library of Linux".to_owned()),
+        Ok(output) if output.status.success() => None,
+        Ok(output) => Some(format!("rustc --version: {}", output.status)),
+        Err(error) => Some(format!("rustc cannot be started: {error}")),
+    };
+    let trial = |name: &str, test: fn() -> Outcome| {
+        let kind = missing.as_deref().unwrap_or_default();
+        Trial::test(name, test).with_kind(kind).with_ignored_flag(missing.is_some())
+    };
+    let trials = vec![
+        trial("a_stub_of_the_driver_is_no_driver", || whole("stub", &[("FAKE_CUDA_INIT", "34")])),
+        trial("a_driver_without_a_gpu_is_reported", || whole("no GPU", &[("FAKE_CUDA_GPUS", "0")])),
+        trial("old_drivers_have_times_between_events", || whole("time", &[])),
+        trial("a_failed_time_is_an_error", || whole("failed time", &[("FAKE_CUDA_EVENTS", "600")])),
+        trial("a_driver_without_times_is_named", || {
+            static BYTES: OnceLock<Result<Vec<u8>, String>> = OnceLock::new();
+            run(&BYTES, &["--cfg=without_elapsed"], "no time", &[])
+        }),
+    ];
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+fn rustc() -> Command {
+    Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
+}
+
+/// Compiled fake.
+fn compiled(flags: &[&str]) -> Result<Vec<u8>, String> {
+    let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let path = dir.path().join("libcuda.so");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/driver/fake.rs");
+    let crate_flags = ["--edition=2024", "--crate-type=cdylib", "-Dwarnings", "-Anon-snake-case"];
+    let codegen = ["-Copt-level=1", "-Cpanic=abort", "-Cstrip=debuginfo"];
+    let cfg = "--check-cfg=cfg(without_elapsed)";
+    let mut command = rustc();
+    command.args(crate_flags).args(codegen).arg(cfg).args(flags).arg("-o").arg(&path).arg(source);
+    let output = command.output().map_err(|error| error.to_string())?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    std::fs::read(path).map_err(|error| error.to_string())
+}
+
+/// Runs a part with the whole fake.
+fn whole(part: &str, settings: &[(&str, &str)]) -> Outcome {
+    static BYTES: OnceLock<Result<Vec<u8>, String>> = OnceLock::new();
+    run(&BYTES, &[], part, settings)
+}
+
+/// Runs a part in a process whose driver is a fake.
+fn run(
+    bytes: &'static OnceLock<Result<Vec<u8>, String>>,
+    flags: &[&str],
+    part: &str,
+    settings: &[(&str, &str)],
+) -> Outcome {
+    let dir = TempDir::new()?;
+    let bytes = bytes.get_or_init(|| compiled(flags)).as_deref().map_err(Clone::clone)?;
+    for name in ["libcuda.so", "libcuda.so.1"] {
+        std::fs::write(dir.path().join(name), bytes)?;
+    }
+    let child = Command::new(std::env::current_exe()?)
+        .env(CHILD, part)
+        .env("LD_LIBRARY_PATH", dir.path())
+        .env("GEMM_CACHE_DIR", dir.path().join("cache"))
+        .envs(settings.iter().copied())
+        .output()?;
+    ensure(child.status.success(), || String::from_utf8_lossy(&child.stderr).into_owned())
+}
+
+fn child(part: &str) -> ExitCode {
+    let test = PARTS.iter().find(|(name, _)| *name == part).map(|(_, test)| test);
+    match test.map_or_else(|| Err("no such part".into()), |test| test()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failed) => {
+            eprintln!("{}", failed.message().unwrap_or("failed"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn ensure(holds: bool, message: impl FnOnce() -> String) -> Outcome {
+    if holds { Ok(()) } else { Err(message().into()) }
+}
+
+fn stub_is_no_driver() -> Outcome {
+    let error = Device::cuda(0).map(drop).err().map(|error| error.to_string()).unwrap_or_default();
+    let words = "the library found is the stub of a CUDA toolkit. Remove the toolkit's directory \
+                 `stubs`";
+    ensure(error.contains(words), || error.clone())?;
+    ensure(Device::auto()?.is_simulator(), || "not the simulator".to_owned())?;
+    ensure(gpus()? == 0, || "a stub has no GPUs".to_owned())
+}
+
+fn no_gpu() -> Outcome {
+    let error = Device::cuda(0).map(drop);
+    ensure(matches!(error, Err(Error::NoGpu)), || format!("{error:?}"))?;
+    ensure(Device::auto()?.is_simulator(), || "not the simulator".to_owned())?;
+    ensure(gpus()? == 0, || "no GPUs".to_owned())
+}
+
+/// Time between two events of a new stream.
+fn time() -> Result<Result<f32, Error>, Failed> {
+    let stream = CudaContext::new(0)?.new_stream()?;
+    let (start, end) = (stream.record_event(None)?, stream.record_event(None)?);
+    Ok(elapsed_ms(&start, &end))
+}
+
+fn times_between_events() -> Outcome {
+    let time = time()?;
+    ensure(matches!(time, Ok(1.5)), || format!("{time:?}"))
+}
+
+fn failed_time() -> Outcome {
+    let time = time()?;
+    ensure(matches!(time, Err(Error::Driver { status: 600, .. })), || format!("{time:?}"))
+}
+
+fn no_time() -> Outcome {
+    let Err(error @ Error::DriverMissing { .. }) = time()? else { return Err("a time".into()) };
+    let words = "the installed one is too old: it has no cuEventElapsedTime";
+    ensure(error.to_string().contains(words), || error.to_string())
+}
