@@ -91,11 +91,11 @@ impl<E> Sgemm<E> {
             let by_column = [0, 1].map(|nth| program.by_column(Operand::Input(nth)));
             let upload = |elements: &[f32], rows, cols, by_column| {
                 let (lines, line) = if by_column { (cols, rows) } else { (rows, cols) };
-                device.upload_matrix(elements, lines, line)
+                device.upload_matrix_padded(elements, lines, line)
             };
             let (a, b) = (upload(a, m, k, by_column[0])?, upload(b, k, n, by_column[1])?);
             let (a, b) = (viewed(&a, by_column[0]), viewed(&b, by_column[1]));
-            let mut c = device.alloc_matrix(m, n)?;
+            let mut c = device.alloc_matrix_padded(m, n)?;
             self.launch(device, &a, &b, &mut c, size)?;
             return device.download_matrix(&c);
         }
