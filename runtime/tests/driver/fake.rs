@@ -29,6 +29,11 @@ const ALIGNMENT: usize = 256;
 
 static MODULES: AtomicI64 = AtomicI64::new(0);
 static LAUNCHES: AtomicI64 = AtomicI64::new(0);
+/// 1 while launches have not been waited for.
+static RUNNING: AtomicI64 = AtomicI64::new(0);
+static UNLOADED_EARLY: AtomicI64 = AtomicI64::new(0);
+/// Capture status of all streams.
+static CAPTURING: AtomicI64 = AtomicI64::new(0);
 /// Sizes of the allocations, by address.
 static MEMORY: Mutex<Option<HashMap<u64, usize>>> = Mutex::new(None);
 
@@ -46,7 +51,20 @@ fn handle() -> Handle {
     NEXT.fetch_add(16, Ordering::Relaxed) as Handle
 }
 
-/// Number of loaded modules, or of launches so far.
+/// Sets whether streams are captured (`capturing`).
+///
+/// # Safety
+/// The name ends with a zero.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fake_set(name: *const c_char, value: i64) {
+    // SAFETY: the caller ensures it.
+    if unsafe { CStr::from_ptr(name) } == c"capturing" {
+        CAPTURING.store(value, Ordering::Relaxed);
+    }
+}
+
+/// Number of loaded modules, of launches so far, or of modules that were unloaded while a launch had
+/// not been waited for.
 ///
 /// # Safety
 /// The name ends with a zero.
@@ -56,6 +74,7 @@ pub unsafe extern "C" fn fake_get(name: *const c_char) -> i64 {
     match unsafe { CStr::from_ptr(name) }.to_bytes() {
         b"modules" => MODULES.load(Ordering::Relaxed),
         b"launches" => LAUNCHES.load(Ordering::Relaxed),
+        b"unloaded early" => UNLOADED_EARLY.load(Ordering::Relaxed),
         _ => -1,
     }
 }
@@ -77,7 +96,6 @@ macro_rules! succeeds {
 succeeds! {
     cuDevicePrimaryCtxRelease_v2(c_int);
     cuCtxSynchronize();
-    cuStreamSynchronize(Handle);
     cuStreamDestroy_v2(Handle);
     cuStreamWaitEvent(Handle, Handle, c_uint);
     cuEventRecord(Handle, Handle);
@@ -138,10 +156,10 @@ pub unsafe extern "C" fn cuDeviceGetAttribute(
     _: c_int,
 ) -> Status {
     let value = match attribute {
-        16 => 108,        // multiprocessors
-        75 => 8,          // major compute capability
+        16 => 132,        // multiprocessors
+        75 => 9,          // major compute capability
         76 => 0,          // minor compute capability
-        97 => 163 * 1024, // shared memory of a block
+        97 => 227 * 1024, // shared memory of a block
         115 => 1,         // memory pools
         _ => 0,
     };
@@ -168,7 +186,15 @@ pub unsafe extern "C" fn cuDeviceGetName(to: *mut c_char, len: c_int, _: c_int) 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuStreamIsCapturing(_: Handle, to: *mut c_int) -> Status {
     // SAFETY: the caller ensures it.
-    unsafe { to.write(0) };
+    unsafe { to.write(CAPTURING.load(Ordering::Relaxed) as c_int) };
+    SUCCESS
+}
+
+/// # Safety
+/// None is needed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamSynchronize(_: Handle) -> Status {
+    RUNNING.store(0, Ordering::Relaxed);
     SUCCESS
 }
 
@@ -263,6 +289,7 @@ pub unsafe extern "C" fn cuModuleLoadData(to: *mut Handle, _: *const c_void) -> 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuModuleUnload(_: Handle) -> Status {
     MODULES.fetch_sub(1, Ordering::Relaxed);
+    UNLOADED_EARLY.fetch_add(RUNNING.load(Ordering::Relaxed), Ordering::Relaxed);
     SUCCESS
 }
 
@@ -284,6 +311,7 @@ pub unsafe extern "C" fn cuLaunchKernel(
     _: Handle,
 ) -> Status {
     LAUNCHES.fetch_add(1, Ordering::Relaxed);
+    RUNNING.store(1, Ordering::Relaxed);
     SUCCESS
 }
 

@@ -7,8 +7,9 @@ mod fake;
 
 use gemm_runtime::cudarc::driver::CudaContext;
 use gemm_runtime::internal::{elapsed_ms, gpus};
-use gemm_runtime::{Device, Error};
+use gemm_runtime::{Buffer, Device, Error, LaunchReport, ReduceKernel};
 use libtest_mimic::{Arguments, Failed, Trial};
+use std::ffi::{CString, c_char};
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::sync::OnceLock;
@@ -28,6 +29,8 @@ const PARTS: &[Part] = &[
     ("time", times_between_events),
     ("failed time", failed_time),
     ("no time", no_time),
+    ("code", unloaded_code),
+    ("captured code", captured_code),
 ];
 
 fn main() -> ExitCode {
@@ -53,6 +56,8 @@ fn main() -> ExitCode {
             static BYTES: OnceLock<Result<Vec<u8>, String>> = OnceLock::new();
             run(&BYTES, &["--cfg=without_elapsed"], "no time", &[])
         }),
+        trial("code_of_evicted_kernels_is_unloaded", || with_nvrtc("code")),
+        trial("captured_code_stays_loaded", || with_nvrtc("captured code")),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
@@ -61,14 +66,14 @@ fn rustc() -> Command {
     Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
 }
 
-/// Compiled fake.
-fn compiled(flags: &[&str]) -> Result<Vec<u8>, String> {
+/// Compiled fake, from its source in the folder of tests.
+fn compiled(source: &str, flags: &[&str]) -> Result<Vec<u8>, String> {
     let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let path = dir.path().join("libcuda.so");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/driver/fake.rs");
+    let path = dir.path().join("library.so");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(source);
     let crate_flags = ["--edition=2024", "--crate-type=cdylib", "-Dwarnings", "-Anon-snake-case"];
     let codegen = ["-Copt-level=1", "-Cpanic=abort", "-Cstrip=debuginfo"];
-    let cfg = "--check-cfg=cfg(without_elapsed)";
+    let cfg = "--check-cfg=cfg(without_elapsed, old)";
     let mut command = rustc();
     command.args(crate_flags).args(codegen).arg(cfg).args(flags).arg("-o").arg(&path).arg(source);
     let output = command.output().map_err(|error| error.to_string())?;
@@ -84,6 +89,16 @@ fn whole(part: &str, settings: &[(&str, &str)]) -> Outcome {
     run(&BYTES, &[], part, settings)
 }
 
+/// Runs a part with the whole fake, and a fake of NVRTC.
+fn with_nvrtc(part: &str) -> Outcome {
+    static BYTES: OnceLock<Result<Vec<u8>, String>> = OnceLock::new();
+    let dir = TempDir::new()?;
+    let bytes = BYTES.get_or_init(|| compiled("nvrtc/fake.rs", &[]));
+    let path = dir.path().join("libnvrtc.so.13");
+    std::fs::write(&path, bytes.as_deref().map_err(Clone::clone)?)?;
+    whole(part, &[("GEMM_NVRTC_PATH", &path.to_string_lossy())])
+}
+
 /// Runs a part in a process whose driver is a fake.
 fn run(
     bytes: &'static OnceLock<Result<Vec<u8>, String>>,
@@ -92,7 +107,8 @@ fn run(
     settings: &[(&str, &str)],
 ) -> Outcome {
     let dir = TempDir::new()?;
-    let bytes = bytes.get_or_init(|| compiled(flags)).as_deref().map_err(Clone::clone)?;
+    let bytes =
+        bytes.get_or_init(|| compiled("driver/fake.rs", flags)).as_deref().map_err(Clone::clone)?;
     for name in ["libcuda.so", "libcuda.so.1"] {
         std::fs::write(dir.path().join(name), bytes)?;
     }
@@ -157,4 +173,96 @@ fn no_time() -> Outcome {
     let Err(error @ Error::DriverMissing { .. }) = time()? else { return Err("a time".into()) };
     let words = "the installed one is too old: it has no cuEventElapsedTime";
     ensure(error.to_string().contains(words), || error.to_string())
+}
+
+/// Calls the fake, which this process has loaded.
+struct Fake(libloading::Library);
+
+#[allow(unsafe_code, reason = "calls of the library, whose types are in fake.rs")]
+impl Fake {
+    fn new() -> Result<Self, Failed> {
+        // SAFETY: the library has only the initialisers of Rust's standard library.
+        Ok(Self(unsafe { libloading::Library::new("libcuda.so") }?))
+    }
+
+    fn get(&self, what: &str) -> Result<i64, Failed> {
+        let name = CString::new(what)?;
+        // SAFETY: the function has this type, and the name ends with a zero.
+        unsafe {
+            let get = self.0.get::<unsafe extern "C" fn(*const c_char) -> i64>("fake_get")?;
+            Ok(get(name.as_ptr()))
+        }
+    }
+
+    fn set_capturing(&self, value: i64) -> Outcome {
+        let name = c"capturing".as_ptr();
+        // SAFETY: the function has this type, and the name ends with a zero.
+        unsafe {
+            let set = self.0.get::<unsafe extern "C" fn(*const c_char, i64)>("fake_set")?;
+            set(name, value);
+        }
+        Ok(())
+    }
+
+    fn has_modules(&self, expected: i64) -> Outcome {
+        let modules = self.get("modules")?;
+        ensure(modules == expected, || format!("{modules} modules, not {expected}"))?;
+        let early = self.get("unloaded early")?;
+        ensure(early == 0, || format!("{early} were unloaded while launches may have run"))
+    }
+}
+
+/// Launches a kernel of one module whose spec differs from all others by its name.
+fn launch(device: &Device, x: &Buffer, to: &mut Buffer, n: usize) -> Result<LaunchReport, Failed> {
+    Ok(named(n)?.launch(device, x, to)?)
+}
+
+fn named(n: usize) -> Result<ReduceKernel, Failed> {
+    Ok(ReduceKernel::new(format!("block: 32, name: k{n}").parse()?)?)
+}
+
+fn unloaded_code() -> Outcome {
+    let (device, fake) = (Device::cuda(0)?, Fake::new()?);
+    let (x, mut to) = (device.upload(&[1.0; 4])?, device.alloc(1)?);
+    device.keep_at_most(3);
+    for n in 0..10 {
+        launch(&device, &x, &mut to, n)?;
+        fake.has_modules((n as i64 + 1).min(3))?;
+    }
+    // A report keeps the code of its launch.
+    let report = launch(&device, &x, &mut to, 20)?;
+    for n in 30..33 {
+        launch(&device, &x, &mut to, n)?;
+    }
+    fake.has_modules(3)?;
+    device.keep_at_most(0);
+    fake.has_modules(1)?;
+    ensure(device.forget(&named(20)?), || "the kernel is kept".to_owned())?;
+    fake.has_modules(1)?;
+    drop(report);
+    fake.has_modules(0)?;
+    let launches = fake.get("launches")?;
+    ensure(launches == 14, || format!("{launches} launches"))
+}
+
+/// A graph refers to the code of the launches in it, as long as the device lives.
+fn captured_code() -> Outcome {
+    let (device, fake) = (Device::cuda(0)?, Fake::new()?);
+    let (x, mut to) = (device.upload(&[1.0; 4])?, device.alloc(1)?);
+    for n in 0..3 {
+        launch(&device, &x, &mut to, n)?;
+    }
+    fake.set_capturing(1)?;
+    launch(&device, &x, &mut to, 1)?;
+    // Evicts two kernels, whose code cannot be unloaded during the capture.
+    device.keep_at_most(0);
+    fake.set_capturing(0)?;
+    fake.has_modules(3)?;
+    ensure(device.kept_kernels() == 1, || format!("{} kernels", device.kept_kernels()))?;
+    ensure(!device.forget(&named(1)?), || "a captured kernel was forgotten".to_owned())?;
+    launch(&device, &x, &mut to, 7)?;
+    device.keep_at_most(0);
+    fake.has_modules(3)?;
+    drop((x, to, device));
+    fake.has_modules(2)
 }

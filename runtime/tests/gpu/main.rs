@@ -37,6 +37,7 @@ fn main() -> ExitCode {
         trial("a_launch_can_be_captured", capture::buffers),
         trial("a_launch_on_slices_can_be_captured", capture::slices),
         trial("a_first_launch_in_a_capture_is_refused", capture::first_launch),
+        trial("captured_code_stays_loaded", capture::evicted),
         trial("tickets_are_left_as_they_were_found", capture::tickets),
         trial("the_disk_cache_makes_a_warm_start", start::warm_start),
         trial("launches_of_warm_kernels_compile_nothing", start::ahead),
