@@ -137,11 +137,17 @@ impl Device {
 
     /// Opens the GPU of an existing `cudarc` context. All work of the device goes to `stream`.
     ///
-    /// Launches take `CudaSlice`s of this context without a copy. `cudarc`'s events order the
-    /// launches with the work of other streams on these slices.
+    /// Launches take `CudaSlice`s of this context without a copy, also those of another
+    /// `CudaContext` for the same context of the driver. `cudarc`'s events order the launches with
+    /// the work of other streams on these slices.
+    ///
+    /// The per-thread default stream is a different stream in each thread. If it is `stream`, as in
+    /// candle's default device, the device creates a stream of its own, which
+    /// [`Device::cudarc`] returns.
     ///
     /// # Errors
-    /// * [`Error::Stream`] for the per-thread default stream and for a stream of another context.
+    /// * [`Error::Stream`] for a stream of another context, and for the per-thread default stream
+    ///   of a context that does not track events.
     /// * [`Error::Driver`] if the driver fails.
     pub fn from_cudarc(context: Arc<CudaContext>, stream: Arc<CudaStream>) -> Result<Self> {
         let gpu = Gpu::new(context, stream, Cache::from_env())?;

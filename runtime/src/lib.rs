@@ -54,8 +54,9 @@
 //!
 //! * `sim`, on by default, adds [`Device::simulator`] and the module [`sim`]. Without this feature,
 //!   neither gemm-sim nor rayon is built.
-//! * `cuda-13000`, on by default, selects the version of CUDA whose driver interface `cudarc`
-//!   declares. Enable exactly one such feature.
+//! * `cuda-version-from-build-system` and `fallback-latest`, on by default, select the version of
+//!   CUDA whose driver interface `cudarc` declares: that of the installed `nvcc`, or the newest if
+//!   there is none. The feature of a version, such as `cuda-12080`, takes precedence.
 //!
 //! # Environment
 //!

@@ -6,6 +6,22 @@ use gemm_runtime::{
     sgemm_kernel,
 };
 
+/// A default version would override the version that other crates of a build let `cudarc` detect.
+#[test]
+fn the_default_features_leave_the_version_of_cuda_to_cudarc() {
+    let manifest = include_str!("../Cargo.toml");
+    let default = manifest.lines().find(|line| line.starts_with("default = ")).expect("defaults");
+    assert!(
+        default.contains("cuda-version-from-build-system") && default.contains("fallback-latest")
+    );
+    assert!(!default.contains("\"cuda-1"), "{default}");
+    for feature in ["cuda-version-from-build-system", "fallback-latest", "cuda-11040", "cuda-13000"]
+    {
+        let line = format!("{feature} = [\"cudarc/{feature}\"]");
+        assert!(manifest.lines().any(|other| other == line), "{line}");
+    }
+}
+
 fn all_handles_may_cross_threads<T: Send + Sync>() {}
 
 #[test]

@@ -1,5 +1,5 @@
 //! Fake of the driver's library, compiled by `rustc` to a shared object. It has the functions that
-//! the runtime calls. Memory is the host's, launches do nothing, and there is one context.
+//! the runtime calls. Memory is the host's, launches do nothing, and each GPU has one context.
 //!
 //! | environment variable | effect |
 //! | --- | --- |
@@ -22,7 +22,7 @@ type Handle = *mut c_void;
 
 const SUCCESS: Status = 0;
 const INVALID_VALUE: Status = 1;
-/// Handle of the context.
+/// Handle of the context of the first GPU.
 const CONTEXT: usize = 0x1000;
 /// Alignment of an allocation, as CUDA has it.
 const ALIGNMENT: usize = 256;
@@ -32,6 +32,11 @@ static LAUNCHES: AtomicI64 = AtomicI64::new(0);
 /// 1 while launches have not been waited for.
 static RUNNING: AtomicI64 = AtomicI64::new(0);
 static UNLOADED_EARLY: AtomicI64 = AtomicI64::new(0);
+/// Streams on which events were recorded.
+static RECORDED: Mutex<Option<HashMap<usize, usize>>> = Mutex::new(None);
+/// Waits of a stream for another one, before and after the first launch.
+static BEFORE: AtomicI64 = AtomicI64::new(0);
+static AFTER: AtomicI64 = AtomicI64::new(0);
 /// Capture status of all streams.
 static CAPTURING: AtomicI64 = AtomicI64::new(0);
 /// Sizes of the allocations, by address.
@@ -63,7 +68,7 @@ pub unsafe extern "C" fn fake_set(name: *const c_char, value: i64) {
     }
 }
 
-/// Number of loaded modules, of launches so far, or of modules that were unloaded while a launch had
+/// Number of loaded modules, of launches so far, of waits, or of modules that were unloaded while a launch had
 /// not been waited for.
 ///
 /// # Safety
@@ -74,6 +79,8 @@ pub unsafe extern "C" fn fake_get(name: *const c_char) -> i64 {
     match unsafe { CStr::from_ptr(name) }.to_bytes() {
         b"modules" => MODULES.load(Ordering::Relaxed),
         b"launches" => LAUNCHES.load(Ordering::Relaxed),
+        b"waits before" => BEFORE.load(Ordering::Relaxed),
+        b"waits after" => AFTER.load(Ordering::Relaxed),
         b"unloaded early" => UNLOADED_EARLY.load(Ordering::Relaxed),
         _ => -1,
     }
@@ -97,8 +104,6 @@ succeeds! {
     cuDevicePrimaryCtxRelease_v2(c_int);
     cuCtxSynchronize();
     cuStreamDestroy_v2(Handle);
-    cuStreamWaitEvent(Handle, Handle, c_uint);
-    cuEventRecord(Handle, Handle);
     cuEventSynchronize(Handle);
     cuEventDestroy_v2(Handle);
     cuFuncSetAttribute(Handle, c_int, c_int);
@@ -124,8 +129,6 @@ macro_rules! stores {
 stores! {
     cuDriverGetVersion(c_int) = 12_000;
     cuDeviceGetCount(c_int) = setting("FAKE_CUDA_GPUS", 1);
-    cuDeviceGet(c_int, c_int) = 0;
-    cuDevicePrimaryCtxRetain(usize, c_int) = CONTEXT;
     cuCtxGetCurrent(usize) = CURRENT.get();
     cuStreamCreate(Handle, c_uint) = handle();
     cuEventCreate(Handle, c_uint) = handle();
@@ -137,6 +140,48 @@ stores! {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuInit(_: c_uint) -> Status {
     setting("FAKE_CUDA_INIT", SUCCESS)
+}
+
+/// # Safety
+/// The pointer is valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDeviceGet(to: *mut c_int, ordinal: c_int) -> Status {
+    // SAFETY: the caller ensures it.
+    unsafe { to.write(ordinal) };
+    SUCCESS
+}
+
+/// # Safety
+/// The pointer is valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDevicePrimaryCtxRetain(to: *mut usize, device: c_int) -> Status {
+    // SAFETY: the caller ensures it.
+    unsafe { to.write(CONTEXT + device as usize) };
+    SUCCESS
+}
+
+/// # Safety
+/// None is needed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuEventRecord(event: Handle, stream: Handle) -> Status {
+    let mut recorded = RECORDED.lock().unwrap_or_else(PoisonError::into_inner);
+    recorded.get_or_insert_default().insert(event as usize, stream as usize);
+    SUCCESS
+}
+
+/// Counts waits for events of other streams.
+///
+/// # Safety
+/// None is needed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamWaitEvent(stream: Handle, event: Handle, _: c_uint) -> Status {
+    let mut recorded = RECORDED.lock().unwrap_or_else(PoisonError::into_inner);
+    let of = recorded.get_or_insert_default().get(&(event as usize)).copied();
+    if of.is_some_and(|of| of != stream as usize) {
+        let waits = if LAUNCHES.load(Ordering::Relaxed) == 0 { &BEFORE } else { &AFTER };
+        waits.fetch_add(1, Ordering::Relaxed);
+    }
+    SUCCESS
 }
 
 /// # Safety

@@ -31,6 +31,9 @@ const PARTS: &[Part] = &[
     ("no time", no_time),
     ("code", unloaded_code),
     ("captured code", captured_code),
+    ("per thread", per_thread_stream),
+    ("other object", other_object),
+    ("other context", other_context),
 ];
 
 fn main() -> ExitCode {
@@ -57,6 +60,13 @@ fn main() -> ExitCode {
             run(&BYTES, &["--cfg=without_elapsed"], "no time", &[])
         }),
         trial("code_of_evicted_kernels_is_unloaded", || with_nvrtc("code")),
+        trial("a_device_takes_the_stream_per_thread", || with_nvrtc("per thread")),
+        trial("slices_of_another_object_for_the_context_are_ordered", || {
+            with_nvrtc("other object")
+        }),
+        trial("slices_of_another_context_are_refused", || {
+            whole("other context", &[("FAKE_CUDA_GPUS", "2")])
+        }),
         trial("captured_code_stays_loaded", || with_nvrtc("captured code")),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
@@ -265,4 +275,55 @@ fn captured_code() -> Outcome {
     fake.has_modules(3)?;
     drop((x, to, device));
     fake.has_modules(2)
+}
+
+/// As in candle's default device. The device's stream and that of the thread wait for each other.
+fn per_thread_stream() -> Outcome {
+    let (context, fake) = (CudaContext::new(0)?, Fake::new()?);
+    let stream = context.per_thread_stream();
+    let device = Device::from_cudarc(context.clone(), stream.clone())?;
+    let (_, own) = device.cudarc().ok_or("a GPU")?;
+    ensure(own.cu_stream() as usize > 2, || "not a stream of its own".to_owned())?;
+    let (x, mut to) = (stream.clone_htod(&[1.0_f32; 4])?, stream.alloc_zeros::<f32>(1)?);
+    named(0)?.launch(&device, &x, &mut to)?;
+    let before = fake.get("waits before")?;
+    ensure(before >= 2, || format!("{before} waits for two slices"))?;
+    stream.clone_dtoh(&to)?;
+    let after = fake.get("waits after")?;
+    ensure(after >= 1, || format!("{after} waits for the result"))?;
+
+    // Without events, nothing could order the threads' work.
+    drop(device);
+    // SAFETY: the test has no further work.
+    #[allow(unsafe_code, reason = "cudarc leaves the order to the caller")]
+    unsafe {
+        context.disable_event_tracking();
+    }
+    let error = Device::from_cudarc(context, stream);
+    ensure(matches!(error, Err(Error::Stream { .. })), || format!("{error:?}"))
+}
+
+/// Slices of an object with one stream, in which `cudarc` records no events.
+fn other_object() -> Outcome {
+    let (context, fake) = (CudaContext::new(0)?, Fake::new()?);
+    let (device, stream) = (Device::cuda(0)?, context.default_stream());
+    let (x, mut to) = (stream.clone_htod(&[1.0_f32; 4])?, stream.alloc_zeros::<f32>(1)?);
+    named(0)?.launch(&device, &x, &mut to)?;
+    let waits = (fake.get("waits before")?, fake.get("waits after")?);
+    ensure(waits == (2, 2), || format!("{waits:?} waits for two slices"))?;
+    Device::from_cudarc(context.clone(), CudaContext::new(0)?.new_stream()?)?;
+    Ok(())
+}
+
+fn other_context() -> Outcome {
+    let (device, context) = (Device::cuda(0)?, CudaContext::new(1)?);
+    let stream = context.new_stream()?;
+    let input = stream.clone_htod(&[1.0_f32])?;
+    let error = named(0)?.launch(&device, &input, &mut device.alloc(1)?);
+    ensure(
+        matches!(&error, Err(Error::WrongDevice { argument, .. }) if argument == "input"),
+        || format!("{error:?}"),
+    )?;
+    let error = Device::from_cudarc(CudaContext::new(0)?, stream);
+    ensure(matches!(error, Err(Error::Stream { .. })), || format!("{error:?}"))
 }
