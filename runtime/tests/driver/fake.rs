@@ -79,6 +79,7 @@ pub unsafe extern "C" fn fake_get(name: *const c_char) -> i64 {
     match unsafe { CStr::from_ptr(name) }.to_bytes() {
         b"modules" => MODULES.load(Ordering::Relaxed),
         b"launches" => LAUNCHES.load(Ordering::Relaxed),
+        b"running" => RUNNING.load(Ordering::Relaxed),
         b"waits before" => BEFORE.load(Ordering::Relaxed),
         b"waits after" => AFTER.load(Ordering::Relaxed),
         b"unloaded early" => UNLOADED_EARLY.load(Ordering::Relaxed),

@@ -311,8 +311,14 @@ fn other_object() -> Outcome {
     named(0)?.launch(&device, &x, &mut to)?;
     let waits = (fake.get("waits before")?, fake.get("waits after")?);
     ensure(waits == (2, 2), || format!("{waits:?} waits for two slices"))?;
-    Device::from_cudarc(context.clone(), CudaContext::new(0)?.new_stream()?)?;
-    Ok(())
+    ensure(fake.get("running")? == 1, || "the host waited".to_owned())?;
+
+    // The slices' object relies on events, which the device's object does not record: the host waits.
+    let (stream, own) = (context.new_stream()?, CudaContext::new(0)?);
+    let device = Device::from_cudarc(context.clone(), own.default_stream())?;
+    let (x, mut to) = (stream.clone_htod(&[1.0_f32; 4])?, stream.alloc_zeros::<f32>(1)?);
+    named(0)?.launch(&device, &x, &mut to)?;
+    ensure(fake.get("running")? == 0, || "the host did not wait".to_owned())
 }
 
 fn other_context() -> Outcome {
