@@ -30,7 +30,7 @@ use gemm_bench::table::{Table, number, text, time};
 use gemm_dsl::plan::SgemmPlan;
 use gemm_dsl::spec::{GemmLayout, SgemmSpec};
 use gemm_oracle::product::Size;
-use gemm_runtime::bounds::AsMatrix;
+use gemm_runtime::bounds::AsMatrixOf;
 use gemm_runtime::error::SpecErrors;
 use gemm_runtime::{Device, Error, MatrixMut, MatrixRef, SgemmKernel, SplitMatrix};
 use serde::Serialize;
@@ -320,8 +320,8 @@ fn launch<A, B>(
     [m, n]: [usize; 2],
 ) -> Result<(), Error>
 where
-    A: AsMatrix<Element = f32>,
-    B: AsMatrix<Element = f32>,
+    A: AsMatrixOf<f32>,
+    B: AsMatrixOf<f32>,
 {
     let mut c = MatrixMut::new(c, m, n)?;
     kernel.call(device).launch(a, b, &mut c).map(drop)

@@ -5,6 +5,14 @@ pub(crate) mod table;
 use std::fmt;
 use std::ops::Range;
 
+/// Number with its noun in the singular or plural, such as `1 element`.
+pub fn counted(number: impl Into<i128>, noun: &str) -> String {
+    match number.into() {
+        1 => format!("1 {noun}"),
+        number => format!("{number} {noun}s"),
+    }
+}
+
 /// Fault of a spec: a message with a remedy, the keys that the message names, and its place in the
 /// text.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -321,6 +321,12 @@ const FOREIGN: &[(&str, &[&str], &str)] = &[
     ),
     ("type", &["dtype", "element"], "write `type`, as in `type: f16`"),
     (
+        "arith",
+        &["type", "dtype", "element"],
+        "the matrices of a GEMM have elements of type `f32`; to multiply on tensor cores, write \
+         `arith`, as in `arith: bf16`",
+    ),
+    (
         "layout",
         &["struct"],
         "only the macro declares a type, with `struct Name;` before the first key",

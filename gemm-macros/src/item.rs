@@ -174,9 +174,9 @@ pub(crate) fn items(
                 #parameter
             ) -> #runtime::error::Result<#runtime::LaunchReport>
             where
-                A: #runtime::bounds::AsMatrix<Element = #a>,
-                B: #runtime::bounds::AsMatrix<Element = #b>,
-                C: #runtime::bounds::AsMatrixMut<Element = #c>,
+                A: #runtime::bounds::AsMatrixOf<#a>,
+                B: #runtime::bounds::AsMatrixOf<#b>,
+                C: #runtime::bounds::AsMatrixMutOf<#c>,
                 #(#types: #bounds,)*
             {
                 #body

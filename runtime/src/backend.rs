@@ -20,11 +20,12 @@ pub use std::convert::Infallible as StepCounters;
 use crate::error::Result;
 use crate::kernel_arg::{Address, KernelArg};
 use crate::program::{CachedProgram, KernelLoad};
-use cudarc::driver::{CudaView, CudaViewMut, SyncOnDrop};
+use cudarc::driver::{CudaView, CudaViewMut};
 use gemm_dsl::ir::Elem;
 use gemm_dsl::ir::contract::Region;
 use gemm_dsl::ir::program::KernelId;
 use gemm_dsl::target::element::Element;
+use gpu::SliceUse;
 use std::ops::Range;
 
 /// Memory, transfers and launches. Calls are executed in their order.
@@ -124,7 +125,7 @@ pub trait Backend: Sized + 'static {
 
 /// Address of a `cudarc` slice, with a guard to drop after the launch. The drop records the use of
 /// the slice, so that `cudarc` orders work of other streams after the launch.
-pub type Borrowed<'a, B> = (<B as Backend>::Address, Option<SyncOnDrop<'a>>);
+pub type Borrowed<'a, B> = (<B as Backend>::Address, Option<SliceUse<'a>>);
 
 /// Arrays of a list, with the pointers for kernels.
 pub struct ArrayList<B: Backend> {

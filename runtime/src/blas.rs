@@ -15,7 +15,7 @@ use crate::kernel::{
 use crate::program::CachedProgram;
 use crate::report::LaunchReport;
 use crate::splits::SplitBuffers;
-use crate::view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixRef};
+use crate::view::{AsMatrixMutOf, AsMatrixOf, MatrixMut, MatrixRef};
 use crate::warm_up::{make, warm_up};
 use gemm_dsl::ir::Extent;
 use gemm_dsl::ir::contract::Subject;
@@ -83,9 +83,9 @@ use tables::{CallFeatures, Shipped, Tables};
 /// compiles kernels in advance.
 pub fn sgemm<'a, A, B, C>(a: &'a A, b: &'a B, c: &'a mut C) -> SgemmCall<'a>
 where
-    A: AsMatrix<Element = f32> + ?Sized,
-    B: AsMatrix<Element = f32> + ?Sized,
-    C: AsMatrixMut<Element = f32> + ?Sized,
+    A: AsMatrixOf<f32> + ?Sized,
+    B: AsMatrixOf<f32> + ?Sized,
+    C: AsMatrixMutOf<f32> + ?Sized,
 {
     SgemmCall {
         splits: [a.splits(Factor::A), b.splits(Factor::B)],

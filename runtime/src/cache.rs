@@ -23,10 +23,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-const MAGIC: &[u8; 8] = b"GEMMBIN2";
+const MAGIC: &[u8; 8] = b"GEMMBIN3";
 const DIGEST: usize = 32;
 /// Size of the compiler's version and of the payload's length.
-const NUMBERS: usize = 2 * size_of::<u32>() + size_of::<u64>();
+const NUMBERS: usize = 3 * size_of::<u32>() + size_of::<u64>();
 const HEADER: usize = MAGIC.len() + DIGEST + NUMBERS + DIGEST;
 /// File name extension of entries.
 const EXTENSION: &str = "cubin";
@@ -36,10 +36,10 @@ const MAX_SIZE: u64 = 1 << 30;
 /// Minimum age of an entry's time of use for a hit to update it.
 const STALE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Machine code and the version (major, minor) of its compiler.
+/// Machine code and the version (major, minor, build) of its compiler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    pub(crate) compiler: (u32, u32),
+    pub(crate) compiler: (u32, u32, u32),
     pub(crate) payload: Vec<u8>,
 }
 
@@ -94,7 +94,7 @@ impl Cache {
     pub(crate) fn get_or_build<E>(
         &self,
         key: Key,
-        oldest: (u32, u32),
+        oldest: (u32, u32, u32),
         build: impl FnOnce() -> Result<Entry, E>,
     ) -> Result<Vec<u8>, E> {
         let Some(dir) = &self.dir else {
@@ -123,18 +123,21 @@ fn read(path: &Path, key: Key) -> Option<Entry> {
     let (numbers, rest) = rest.split_first_chunk::<NUMBERS>()?;
     let (found, payload) = rest.split_first_chunk::<DIGEST>()?;
     let (major, minor) = numbers.split_first_chunk::<4>()?;
-    let (minor, len) = minor.split_first_chunk::<4>()?;
-    let compiler = (u32::from_le_bytes(*major), u32::from_le_bytes(*minor));
+    let (minor, build) = minor.split_first_chunk::<4>()?;
+    let (build, len) = build.split_first_chunk::<4>()?;
+    let [major, minor, build] = [major, minor, build].map(|number| u32::from_le_bytes(*number));
+    let compiler = (major, minor, build);
     let whole = len == (payload.len() as u64).to_le_bytes() && *found == digest(numbers, payload);
     whole.then(|| Entry { compiler, payload: bytes.split_off(HEADER) })
 }
 
 fn write(dir: &Path, path: &Path, key: Key, entry: &Entry) -> std::io::Result<()> {
-    let Entry { compiler: (major, minor), payload } = entry;
+    let Entry { compiler: (major, minor, build), payload } = entry;
     let mut numbers = [0; NUMBERS];
     numbers[..4].copy_from_slice(&major.to_le_bytes());
     numbers[4..8].copy_from_slice(&minor.to_le_bytes());
-    numbers[8..].copy_from_slice(&(payload.len() as u64).to_le_bytes());
+    numbers[8..12].copy_from_slice(&build.to_le_bytes());
+    numbers[12..].copy_from_slice(&(payload.len() as u64).to_le_bytes());
     fs::create_dir_all(dir)?;
     let mut builder = tempfile::Builder::new();
     // Without these permissions, which the umask restricts, only the writer could read the file.
@@ -208,7 +211,7 @@ mod tests {
 
     /// Returns the payload, and true if it had to be built.
     fn get(cache: &Cache, key: Key, payload: &[u8]) -> (Vec<u8>, bool) {
-        get_by(cache, key, payload, (0, 0), (13, 0))
+        get_by(cache, key, payload, (0, 0, 0), (13, 0, 88))
     }
 
     /// As [`get`], of a compiler from `oldest` on, or built by this one.
@@ -216,8 +219,8 @@ mod tests {
         cache: &Cache,
         key: Key,
         payload: &[u8],
-        oldest: (u32, u32),
-        compiler: (u32, u32),
+        oldest: (u32, u32, u32),
+        compiler: (u32, u32, u32),
     ) -> (Vec<u8>, bool) {
         let mut built = false;
         let got = cache.get_or_build(key, oldest, || {
@@ -231,14 +234,17 @@ mod tests {
     fn an_older_compilers_entry_is_replaced() {
         let (_dir, cache, key) = cache();
         let get = |payload: &[u8], oldest, compiler| get_by(&cache, key, payload, oldest, compiler);
-        assert_eq!(get(b"old", (12, 8), (12, 8)), (b"old".to_vec(), true));
-        for oldest in [(0, 0), (11, 9), (12, 8)] {
-            assert_eq!(get(b"no", oldest, (13, 0)), (b"old".to_vec(), false));
+        assert_eq!(get(b"old", (12, 8, 90), (12, 8, 90)), (b"old".to_vec(), true));
+        for oldest in [(0, 0, 0), (11, 9, 99), (12, 8, 61), (12, 8, 90)] {
+            assert_eq!(get(b"no", oldest, (13, 0, 48)), (b"old".to_vec(), false));
         }
-        assert_eq!(get(b"new", (12, 9), (12, 9)), (b"new".to_vec(), true));
-        assert_eq!(get(b"no", (12, 9), (13, 0)), (b"new".to_vec(), false));
-        assert_eq!(get(b"newest", (13, 0), (13, 0)), (b"newest".to_vec(), true));
-        assert_eq!(get(b"no", (12, 8), (12, 8)), (b"newest".to_vec(), false));
+        // A newer build, minor and major release.
+        for (newer, payload) in [((12, 8, 93), b"1"), ((12, 9, 41), b"2"), ((13, 0, 48), b"3")] {
+            assert_eq!(get(payload, newer, newer), (payload.to_vec(), true));
+            assert_eq!(get(b"no", newer, (13, 1, 0)), (payload.to_vec(), false));
+        }
+        assert_eq!(get(b"newest", (13, 0, 88), (13, 0, 88)), (b"newest".to_vec(), true));
+        assert_eq!(get(b"no", (13, 0, 48), (13, 0, 48)), (b"newest".to_vec(), false));
     }
 
     #[test]
@@ -391,7 +397,7 @@ mod tests {
     #[test]
     fn a_failed_build_leaves_nothing() {
         let (_dir, cache, key) = cache();
-        let failed = cache.get_or_build(key, (0, 0), || Err::<Entry, _>("no"));
+        let failed = cache.get_or_build(key, (0, 0, 0), || Err::<Entry, _>("no"));
         assert_eq!(failed, Err("no"));
         assert!(get(&cache, key, b"x").1);
     }

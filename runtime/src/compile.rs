@@ -123,13 +123,13 @@ pub fn compile(name: &str, source: &str, arch: Arch, options: &Options) -> Resul
     nvrtc::get(need)?.compile(name, source, arch, &options.flags(arch))
 }
 
-/// Returns the version `(major, minor)` of the first NVRTC that is found. [`compile`] uses another
-/// one if the first does not know the architecture.
+/// Returns the version `(major, minor, build)` of the first NVRTC that is found. [`compile`] uses
+/// another one if the first does not know the architecture. The build is 0 if it is unknown.
 ///
 /// # Errors
 /// [`Error::NvrtcMissing`] if NVRTC is not found.
-pub fn nvrtc_version() -> Result<(u32, u32)> {
-    Ok(nvrtc::get(Need::default())?.version())
+pub fn nvrtc_version() -> Result<(u32, u32, u32)> {
+    Ok(nvrtc::get(Need::default())?.build())
 }
 
 /// Returns the machine code from the disk cache or the compiler, and true if it was compiled.
@@ -149,13 +149,13 @@ pub(crate) fn cubin(
     let flags = Options::default().flags(arch);
     let driver = format!("driver {driver}");
     let key = Key::new(&[source, &flags.join(" "), &arch.to_string(), &driver]);
-    let oldest = nvrtc::loaded(need).map_or((0, 0), |nvrtc| nvrtc.version());
+    let oldest = nvrtc::loaded(need).map_or((0, 0, 0), |nvrtc| nvrtc.build());
     let mut is_compiled = false;
     let cubin = cache.get_or_build(key, oldest, || {
         is_compiled = true;
         let nvrtc = nvrtc::get(need)?;
         let compiled = nvrtc.compile(name, source, arch, &flags)?;
-        Ok::<_, Error>(Entry { compiler: nvrtc.version(), payload: compiled.cubin })
+        Ok::<_, Error>(Entry { compiler: nvrtc.build(), payload: compiled.cubin })
     });
     Ok((cubin?, is_compiled))
 }

@@ -7,8 +7,10 @@ use crate::backend::{Backend, driver};
 use crate::cache::Cache;
 use crate::compile::Arch;
 use crate::error::{Error, Result};
+use crate::kernel::Kernel;
 use crate::program::Programs;
 use cudarc::driver::{CudaContext, CudaStream};
+use gemm_dsl::Family;
 use gemm_dsl::tables::Target;
 use std::fmt;
 use std::sync::Arc;
@@ -16,8 +18,9 @@ use std::sync::Arc;
 /// A GPU or the simulator: a cheaply cloned handle that threads may share.
 ///
 /// On a GPU all work of a device goes to one CUDA stream, in the order of the calls. The device
-/// owns the machine code and the scratch memory of its launches. Both exist until the last handle
-/// and the last buffer of the device are dropped.
+/// owns the scratch memory and the machine code of its launches. The memory exists until the last
+/// handle and the last buffer of the device are dropped. Machine code may be evicted before:
+/// [`kept_kernels`](Self::kept_kernels).
 ///
 /// ```
 /// use gemm_runtime::{Device, ReduceKernel, reduce_kernel};
@@ -134,11 +137,17 @@ impl Device {
 
     /// Opens the GPU of an existing `cudarc` context. All work of the device goes to `stream`.
     ///
-    /// Launches take `CudaSlice`s of this context without a copy. `cudarc`'s events order the
-    /// launches with the work of other streams on these slices.
+    /// Launches take `CudaSlice`s of this context without a copy, also those of another
+    /// `CudaContext` for the same context of the driver. `cudarc`'s events order the launches with
+    /// the work of other streams on these slices.
+    ///
+    /// The per-thread default stream is a different stream in each thread. If it is `stream`, as in
+    /// candle's default device, the device creates a stream of its own, which
+    /// [`Device::cudarc`] returns.
     ///
     /// # Errors
-    /// * [`Error::Stream`] for the per-thread default stream and for a stream of another context.
+    /// * [`Error::Stream`] for a stream of another context, and for the per-thread default stream
+    ///   of a context that does not track events.
     /// * [`Error::Driver`] if the driver fails.
     pub fn from_cudarc(context: Arc<CudaContext>, stream: Arc<CudaStream>) -> Result<Self> {
         let gpu = Gpu::new(context, stream, Cache::from_env())?;
@@ -173,6 +182,56 @@ impl Device {
     /// Returns the `cudarc` context and the stream of the GPU, or `None` for the simulator.
     pub fn cudarc(&self) -> Option<(&Arc<CudaContext>, &Arc<CudaStream>)> {
         self.gpu().map(|gpu| (gpu.context(), gpu.stream()))
+    }
+
+    /// Returns the number of specs whose kernels the device keeps.
+    ///
+    /// A device keeps the generated source and the machine code of each kernel, 0.1 to 0.4 MB of
+    /// host memory for a spec. If there are more specs than [`keep_at_most`](Self::keep_at_most)
+    /// allows, it evicts the least recently used. The next launch of an evicted spec generates and
+    /// loads its kernels again, from the disk cache if there is one.
+    ///
+    /// Kernels stay as long as a [`LaunchReport`](crate::LaunchReport), a macro call or a captured
+    /// CUDA graph refers to them.
+    pub fn kept_kernels(&self) -> usize {
+        self.programs().made()
+    }
+
+    /// Sets the number of specs whose kernels the device keeps, 512 by default, and evicts the least
+    /// recently used beyond it.
+    ///
+    /// ```
+    /// use gemm_runtime::{Device, ReduceKernel};
+    ///
+    /// let device = Device::simulator();
+    /// device.keep_at_most(2);
+    /// for line in ["op: sum", "op: max", "op: min", "op: prod"] {
+    ///     let kernel: ReduceKernel = ReduceKernel::new(line.parse()?)?;
+    ///     kernel.run(&device, &[1.0, 2.0])?;
+    /// }
+    /// assert_eq!(device.kept_kernels(), 2);
+    /// # Ok::<(), gemm_runtime::Error>(())
+    /// ```
+    pub fn keep_at_most(&self, specs: usize) {
+        self.programs().keep_at_most(specs);
+    }
+
+    /// Drops the kernels of a spec. Their machine code is unloaded as soon as nothing uses it.
+    ///
+    /// Returns false if the device does not keep them, or if a macro call with this spec has been
+    /// launched or a captured CUDA graph refers to them. These kernels stay.
+    ///
+    /// ```
+    /// use gemm_runtime::{Device, ReduceKernel};
+    ///
+    /// let device = Device::simulator();
+    /// let kernel: ReduceKernel = ReduceKernel::new("op: max".parse()?)?;
+    /// kernel.run(&device, &[1.0, 2.0])?;
+    /// assert!(device.forget(&kernel) && !device.forget(&kernel));
+    /// # Ok::<(), gemm_runtime::Error>(())
+    /// ```
+    pub fn forget<S: Family, E>(&self, kernel: &Kernel<S, E>) -> bool {
+        self.programs().forget::<S>(kernel.spec_line())
     }
 
     /// Waits for all work launched so far.
@@ -218,6 +277,7 @@ impl Device {
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        self.programs.release();
         // Kernels may still be working on the user's own slices, so the code must not be unloaded
         // yet. If a kernel fails, the next call that waits for its work reports the failure.
         match &self.backend {

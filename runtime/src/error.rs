@@ -1,6 +1,8 @@
 //! Errors. A message names the argument, its value, the requirement and a remedy.
 
 mod owner;
+#[cfg(test)]
+mod tests;
 mod text;
 
 pub use gemm_dsl::error::{Excerpt, SpecError, SpecErrors};
@@ -8,12 +10,12 @@ pub use gemm_dsl::ir::contract::{Between, ContractError, Need, Subject};
 pub use gemm_dsl::ir::{Extent, Operand};
 pub use owner::Owner;
 use owner::remedy;
-use text::{indented, kernel_type, listed, more, out_of_range};
+use text::{indented, kernel_type, listed, more, out_of_range, size};
 
+use gemm_dsl::error::counted;
 use gemm_dsl::ir::program::BindError;
 use gemm_dsl::ir::{HostError, IrError};
 use gemm_dsl::spec::Over;
-use std::fmt;
 use thiserror::Error;
 
 /// Result of this crate's functions, with [`Error`](enum@Error) as the default error type.
@@ -28,8 +30,8 @@ const WITHOUT_GPU: &str = if cfg!(feature = "sim") {
 
 /// Error of any function of this crate. No function panics on bad arguments.
 ///
-/// `Debug` prints the same message as `Display`, so a `main` that returns an error shows the
-/// remedy.
+/// `Display` prints the message with the remedy, `Debug` the variant with its data. A `main` that
+/// returns an error prints its `Debug`.
 ///
 /// ```
 /// use gemm_runtime::{Device, Error};
@@ -43,7 +45,7 @@ const WITHOUT_GPU: &str = if cfg!(feature = "sim") {
 /// );
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
-#[derive(Error)]
+#[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The library of the NVIDIA driver cannot be loaded or is too old.
@@ -110,22 +112,24 @@ pub enum Error {
         /// Spec of the kernel, as a line of the DSL.
         line: String,
         /// Error of the first kernel that failed.
+        #[source]
         error: Box<Error>,
         /// Number of further kernels that failed.
         others: usize,
     },
     /// Device memory is exhausted, or host memory does not suffice for a copy.
     #[error(
-        "out of memory on {device}: {bytes} bytes were requested. Free buffers or use smaller ones"
+        "out of memory on {device}: {} requested. Free buffers or use smaller ones",
+        size(*bytes)
     )]
     OutOfMemory {
-        /// Bytes of the allocation that failed.
+        /// Bytes of the allocation that failed, or `u64::MAX` if there are at least as many.
         bytes: u64,
         /// Name of the device, or `the host`.
         device: String,
     },
     /// An argument has the wrong number of elements.
-    #[error("`{argument}` has {has} elements, but {need}")]
+    #[error("`{argument}` has {}, but {need}", counted(*has, "element"))]
     WrongExtent {
         /// Name of the argument in the call, such as `a` or `x`.
         argument: String,
@@ -230,7 +234,8 @@ pub enum Error {
     },
     /// The row stride is shorter than a row, so rows would overlap.
     #[error(
-        "a row stride of {pitch} is less than the {cols} elements of a row: use at least {cols}"
+        "a row stride of {pitch} is less than the {} of a row: use at least {cols}",
+        counted(*cols as u64, "element")
     )]
     ShortPitch {
         /// Row stride that the call passed, in elements.
@@ -428,12 +433,14 @@ pub enum Error {
         reason: &'static str,
     },
     /// A CUDA driver call failed.
-    #[error("the CUDA driver failed while {doing}: {text} ({code})")]
+    #[error("the CUDA driver failed while {doing}: {text} ({code}, status {status})")]
     Driver {
         /// Action of the runtime during the call.
         doing: String,
         /// Name of the error in the driver.
         code: String,
+        /// Number of the error in the driver: the value of its `CUresult`.
+        status: i32,
         /// Description of the error from the driver.
         text: String,
     },
@@ -448,12 +455,6 @@ pub enum Error {
     /// The generator violated an invariant of its own.
     #[error("{0}. This is a bug in the generator: please report it")]
     Internal(String),
-}
-
-impl fmt::Debug for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
 }
 
 impl From<ContractError> for Error {

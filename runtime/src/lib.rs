@@ -54,8 +54,9 @@
 //!
 //! * `sim`, on by default, adds [`Device::simulator`] and the module [`sim`]. Without this feature,
 //!   neither gemm-sim nor rayon is built.
-//! * `cuda-13000`, on by default, selects the version of CUDA whose driver interface `cudarc`
-//!   declares. Enable exactly one such feature.
+//! * `cuda-version-from-build-system` and `fallback-latest`, on by default, select the version of
+//!   CUDA whose driver interface `cudarc` declares: that of the installed `nvcc`, or the newest if
+//!   there is none. The feature of a version, such as `cuda-12080`, takes precedence.
 //!
 //! # Environment
 //!
@@ -136,7 +137,7 @@ pub mod bounds {
     pub use crate::kernel::{Elements, InputsFor, ResultsFor};
     pub use crate::operand::{Input, InputOf, Output, OutputOf, Vector, VectorMut, VectorOf};
     pub use crate::segments::Offset;
-    pub use crate::view::{AsMatrix, AsMatrixMut, MatrixOf};
+    pub use crate::view::{AsMatrix, AsMatrixMut, AsMatrixMutOf, AsMatrixOf, MatrixOf};
 }
 
 /// The simulator: its counters, faults and observers. Needs the feature `sim`.
@@ -153,7 +154,7 @@ pub mod sim {
 /// API for these uses would have to expose the back ends.
 #[doc(hidden)]
 pub mod internal {
-    pub use crate::backend::driver::{failed, gpus};
+    pub use crate::backend::driver::{elapsed_ms, failed, gpus};
     pub use crate::backend::gpu::{Gpu, Replacement};
     #[cfg(feature = "sim")]
     pub use crate::backend::simulator::Simulator;

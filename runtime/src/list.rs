@@ -5,10 +5,10 @@ use crate::device::{Device, On, dispatch};
 use crate::error::{Error, Result};
 use crate::kernel_arg::Address;
 use crate::operand::{
-    self, Exclusive, Input, ListArrays, LocatedOperand, Output, Shared, input, output,
+    self, Exclusive, Input, ListArrays, LocatedOperand, Output, Shared, SharedSlices, input, output,
 };
 use crate::shape::{Batch, Shape};
-use crate::view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixRef};
+use crate::view::{AsMatrix, AsMatrixMut, AsMatrixMutOf, AsMatrixOf, MatrixMut, MatrixRef};
 use cudarc::driver::{CudaView, CudaViewMut};
 use gemm_dsl::ir::contract::{Region, united};
 use gemm_dsl::target::element::Element;
@@ -66,7 +66,7 @@ impl<'a, T: Element> MatrixList<'a, T> {
     /// * [`Error::BatchInList`] if a matrix is a batch or a list.
     /// * [`Error::WrongDevice`] if a matrix belongs to another device.
     /// * The errors of [`Device::upload`], for the array of pointers.
-    pub fn new<M: AsMatrix<Element = T> + ?Sized + 'a>(
+    pub fn new<M: AsMatrixOf<T> + ?Sized + 'a>(
         device: &Device,
         matrices: impl IntoIterator<Item = &'a M>,
     ) -> Result<Self> {
@@ -80,7 +80,7 @@ impl<'a, T: Element> MatrixList<'a, T> {
             list::<T, _>(on, places, shape)
         })?;
         let cuda = |view: MatrixRef<'a, T>| match view.elements {
-            Shared::Cuda(view) => Some(view),
+            Shared::Cuda(slice) => Some(slice.view()),
             Shared::Buffer(_) | Shared::List(..) => None,
         };
         let cuda = views.into_iter().filter_map(cuda).collect();
@@ -99,7 +99,7 @@ impl<'a, T: Element> MatrixListMut<'a, T> {
     /// # Errors
     /// * [`Error::Overlap`] if two matrices share elements.
     /// * The errors of [`MatrixList::new`].
-    pub fn new<M: AsMatrixMut<Element = T> + ?Sized + 'a>(
+    pub fn new<M: AsMatrixMutOf<T> + ?Sized + 'a>(
         device: &Device,
         matrices: impl IntoIterator<Item = &'a mut M>,
     ) -> Result<Self> {
@@ -131,7 +131,7 @@ impl<'a, T: Element> MatrixListMut<'a, T> {
     /// # Errors
     /// * [`Error::OutOfRange`] if a rectangle is not inside the matrix.
     /// * The errors of [`MatrixListMut::new`].
-    pub fn parts<M: AsMatrixMut<Element = T> + ?Sized>(
+    pub fn parts<M: AsMatrixMutOf<T> + ?Sized>(
         device: &Device,
         matrix: &'a mut M,
         extents: (usize, usize),
@@ -264,7 +264,7 @@ fn written<T: Element, B: Backend>(
 }
 
 macro_rules! common {
-    ($list:ident) => {
+    ($list:ident: $borrow:ident) => {
         impl<T: Element> $list<'_, T> {
             /// Returns the number of matrices.
             pub fn len(&self) -> usize {
@@ -289,7 +289,7 @@ macro_rules! common {
             }
 
             fn shared(&self) -> Shared<'_, T> {
-                Shared::List(&self.arrays, self.cuda.iter().map(|view| view.slice(..)).collect())
+                Shared::List(&self.arrays, SharedSlices::$borrow(&self.cuda))
             }
         }
 
@@ -302,8 +302,11 @@ macro_rules! common {
         }
     };
 }
-common!(MatrixList);
-common!(MatrixListMut);
+common!(MatrixList: Shared);
+common!(MatrixListMut: Exclusive);
+
+impl<T: Element> AsMatrixOf<T> for MatrixList<'_, T> {}
+impl<T: Element> AsMatrixMutOf<T> for MatrixListMut<'_, T> {}
 
 impl<T: Element> AsMatrix for MatrixList<'_, T> {
     fn as_matrix(&self) -> MatrixRef<'_, T> {

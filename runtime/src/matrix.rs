@@ -1,4 +1,4 @@
-//! Row-major matrices in device memory, with padded rows.
+//! Row-major matrices in device memory, packed or with padded rows.
 
 use crate::buffer::Buffer;
 use crate::device::Device;
@@ -6,29 +6,30 @@ use crate::error::{Error, Result};
 use crate::shape::{Shape, extent, product, too_large};
 use gemm_dsl::target::element::Element;
 
-/// Alignment of every row of a matrix, in bytes.
+/// Alignment of every row of a padded matrix, in bytes.
 const ROW_ALIGNMENT: usize = 16;
 
-/// Row-major matrix in device memory whose rows may be padded.
+/// Row-major matrix in device memory, packed or with padded rows.
 ///
-/// [`Device::upload_matrix`] and [`Device::alloc_matrix`] round the row stride up to a multiple of
-/// 16 bytes. A `pitched` kernel can then use 16-byte accesses for any number of columns. Kernels
-/// never write the padding, and the padding never affects a result.
+/// [`Device::upload_matrix`] and [`Device::alloc_matrix`] return packed matrices, which every kernel
+/// accepts.
 ///
-/// A kernel without the key `pitched` accepts only packed matrices. These methods pack an `f32`
-/// matrix only if its number of columns is a multiple of 4. A kernel without `pitched` therefore
-/// works at 64 columns and fails at 65. Use `pitched` kernels, [`sgemm`](crate::sgemm) or a table.
-/// For a packed matrix of any width, use [`Device::upload`] or [`Device::alloc`] with a
-/// [`MatrixRef`](crate::MatrixRef) or [`MatrixMut`](crate::MatrixMut).
+/// [`Device::upload_matrix_padded`] and [`Device::alloc_matrix_padded`] round the row stride up to a
+/// multiple of 16 bytes. A kernel can then use 16-byte accesses for any number of columns, but must
+/// have the key `pitched`; [`sgemm`](crate::sgemm) and tables choose such kernels themselves.
+/// Kernels never write the padding, and the padding never affects a result.
 ///
 /// ```
 /// use gemm_runtime::Device;
 ///
 /// let device = Device::simulator();
-/// let matrix = device.upload_matrix(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 2, 3)?;
-/// assert_eq!((matrix.rows(), matrix.cols(), matrix.pitch()), (2, 3, 4));
+/// let elements = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+/// let matrix = device.upload_matrix(&elements, 2, 3)?;
+/// assert_eq!((matrix.rows(), matrix.cols(), matrix.pitch()), (2, 3, 3));
 /// assert_eq!(device.download(&matrix.t())?, [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
-/// assert_eq!(device.download(&matrix.part(0..2, 1..3)?)?, [2.0, 3.0, 5.0, 6.0]);
+/// let padded = device.upload_matrix_padded(&elements, 2, 3)?;
+/// assert_eq!(padded.pitch(), 4);
+/// assert_eq!(device.download(&padded.part(0..2, 1..3)?)?, [2.0, 3.0, 5.0, 6.0]);
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 #[derive(Debug)]
@@ -80,13 +81,10 @@ impl<T: Element> Matrix<T> {
 }
 
 impl Device {
-    /// Copies a packed row-major matrix to the device and pads its rows to 16 bytes with zeros.
-    ///
-    /// Unless `cols` is a multiple of 4, only a `pitched` kernel accepts the [`Matrix`].
+    /// Copies a packed row-major matrix to the device.
     ///
     /// # Errors
     /// * [`Error::WrongExtent`] if `elements` does not have `rows * cols` elements.
-    /// * [`Error::TooLarge`] if the padded matrix has more elements than `usize` can count.
     /// * The errors of [`Device::upload`].
     pub fn upload_matrix(&self, elements: &[f32], rows: usize, cols: usize) -> Result<Matrix> {
         self.upload_matrix_of(elements, rows, cols)
@@ -103,14 +101,38 @@ impl Device {
         rows: usize,
         cols: usize,
     ) -> Result<Matrix<T>> {
-        let needed = extent(rows, cols, cols)?;
-        if elements.len() != needed {
-            return Err(Error::WrongExtent {
-                argument: "elements".to_owned(),
-                has: elements.len() as u64,
-                need: format!("rows·cols = {rows}·{cols} = {needed} are needed"),
-            });
-        }
+        check_elements(elements, rows, cols)?;
+        Matrix::from_buffer(self.upload_of(elements)?, rows, cols, cols)
+    }
+
+    /// Copies a packed row-major matrix to the device and pads its rows to 16 bytes with zeros.
+    ///
+    /// Unless `cols` is a multiple of 4, only a `pitched` kernel accepts the [`Matrix`].
+    ///
+    /// # Errors
+    /// * [`Error::TooLarge`] if the padded matrix has more elements than `usize` can count.
+    /// * The errors of [`Device::upload_matrix`].
+    pub fn upload_matrix_padded(
+        &self,
+        elements: &[f32],
+        rows: usize,
+        cols: usize,
+    ) -> Result<Matrix> {
+        self.upload_matrix_padded_of(elements, rows, cols)
+    }
+
+    /// Copies a packed row-major matrix of any element type to the device, as
+    /// [`Device::upload_matrix_padded`] does for `f32`.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Device::upload_matrix_padded`].
+    pub fn upload_matrix_padded_of<T: Element>(
+        &self,
+        elements: &[T],
+        rows: usize,
+        cols: usize,
+    ) -> Result<Matrix<T>> {
+        check_elements(elements, rows, cols)?;
         let pitch = padded::<T>(cols)?;
         let buffer = if pitch == cols || rows == 0 {
             self.upload_of(elements)?
@@ -124,6 +146,25 @@ impl Device {
         Matrix::from_buffer(buffer, rows, cols, pitch)
     }
 
+    /// Allocates a packed matrix of zeros of type `f32`.
+    ///
+    /// # Errors
+    /// * [`Error::TooLarge`] if the matrix has more elements than `usize` can count.
+    /// * The errors of [`Device::alloc`].
+    pub fn alloc_matrix(&self, rows: usize, cols: usize) -> Result<Matrix> {
+        self.alloc_matrix_of(rows, cols)
+    }
+
+    /// Allocates a packed matrix of zeros of any element type, as [`Device::alloc_matrix`] does for
+    /// `f32`.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Device::alloc_matrix`].
+    pub fn alloc_matrix_of<T: Element>(&self, rows: usize, cols: usize) -> Result<Matrix<T>> {
+        let buffer = self.alloc_of(product(rows, cols)?)?;
+        Matrix::from_buffer(buffer, rows, cols, cols)
+    }
+
     /// Allocates a matrix of zeros of type `f32` whose rows are padded to 16 bytes.
     ///
     /// Unless `cols` is a multiple of 4, only a `pitched` kernel accepts the [`Matrix`].
@@ -131,19 +172,36 @@ impl Device {
     /// # Errors
     /// * [`Error::TooLarge`] if the padded matrix has more elements than `usize` can count.
     /// * The errors of [`Device::alloc`].
-    pub fn alloc_matrix(&self, rows: usize, cols: usize) -> Result<Matrix> {
-        self.alloc_matrix_of(rows, cols)
+    pub fn alloc_matrix_padded(&self, rows: usize, cols: usize) -> Result<Matrix> {
+        self.alloc_matrix_padded_of(rows, cols)
     }
 
-    /// Allocates a matrix of zeros of any element type, as [`Device::alloc_matrix`] does for `f32`.
+    /// Allocates a matrix of zeros of any element type, as [`Device::alloc_matrix_padded`] does for
+    /// `f32`.
     ///
     /// # Errors
-    /// Returns the errors of [`Device::alloc_matrix`].
-    pub fn alloc_matrix_of<T: Element>(&self, rows: usize, cols: usize) -> Result<Matrix<T>> {
+    /// Returns the errors of [`Device::alloc_matrix_padded`].
+    pub fn alloc_matrix_padded_of<T: Element>(
+        &self,
+        rows: usize,
+        cols: usize,
+    ) -> Result<Matrix<T>> {
         let pitch = padded::<T>(cols)?;
         let buffer = self.alloc_of(product(rows, pitch)?)?;
         Matrix::from_buffer(buffer, rows, cols, pitch)
     }
+}
+
+fn check_elements<T>(elements: &[T], rows: usize, cols: usize) -> Result<()> {
+    let needed = extent(rows, cols, cols)?;
+    if elements.len() != needed {
+        return Err(Error::WrongExtent {
+            argument: "elements".to_owned(),
+            has: elements.len() as u64,
+            need: format!("rows·cols = {rows}·{cols} = {needed} are needed"),
+        });
+    }
+    Ok(())
 }
 
 fn padded<T: Element>(cols: usize) -> Result<usize> {

@@ -1,8 +1,10 @@
 //! Inputs and outputs of launches.
 
 mod locate;
+mod slices;
 
 pub use locate::{LocatedOperand, read, resolve, write};
+pub use slices::{SharedSlice, SharedSlices, SliceOwner};
 
 use crate::backend::{ArrayList, Backend};
 use crate::buffer::{Buffer, BufferView, BufferViewMut};
@@ -248,13 +250,14 @@ impl ListArrays {
 }
 
 /// Elements to read. Nothing has checked yet that they belong to the device of the call.
+#[derive(Clone, Copy)]
 pub enum Shared<'a, T: Element> {
     /// Elements of a [`Buffer`] or of a view of one.
     Buffer(BufferView<'a, T>),
     /// Elements of a `cudarc` slice.
-    Cuda(CudaView<'a, T>),
+    Cuda(SharedSlice<'a, T>),
     /// Elements of a list of arrays, with the views of those that are `cudarc` slices.
-    List(&'a ListArrays, Vec<CudaView<'a, T>>),
+    List(&'a ListArrays, SharedSlices<'a, T>),
 }
 
 /// Elements to write. Nothing has checked yet that they belong to the device of the call.
@@ -273,7 +276,7 @@ impl<T: Element> Shared<'_, T> {
     pub fn len(&self) -> usize {
         match self {
             Shared::Buffer(view) => view.len(),
-            Shared::Cuda(view) => view.len(),
+            Shared::Cuda(slice) => slice.len,
             Shared::List(..) => 0,
         }
     }
@@ -287,18 +290,8 @@ impl<T: Element> Shared<'_, T> {
     pub fn part(&self, range: Range<usize>) -> Option<Self> {
         match self {
             Shared::Buffer(view) => view.part(range).map(Shared::Buffer),
-            Shared::Cuda(view) => view.try_slice(range).map(Shared::Cuda),
+            Shared::Cuda(slice) => slice.part(range).map(Shared::Cuda),
             Shared::List(..) => None,
-        }
-    }
-
-    pub(crate) fn copy(&self) -> Self {
-        match self {
-            Shared::Buffer(view) => Shared::Buffer(*view),
-            Shared::Cuda(view) => Shared::Cuda(view.slice(..)),
-            Shared::List(arrays, views) => {
-                Shared::List(arrays, views.iter().map(|view| view.slice(..)).collect())
-            }
         }
     }
 }
@@ -319,10 +312,8 @@ impl<T: Element> Exclusive<'_, T> {
     pub(crate) fn shared(&self) -> Shared<'_, T> {
         match self {
             Exclusive::Buffer(view) => Shared::Buffer(*view),
-            Exclusive::Cuda(view) => Shared::Cuda(view.as_view()),
-            Exclusive::List(arrays, views) => {
-                Shared::List(arrays, views.iter().map(CudaViewMut::as_view).collect())
-            }
+            Exclusive::Cuda(view) => Shared::Cuda(SharedSlice::new(SliceOwner::ViewMut(view))),
+            Exclusive::List(arrays, views) => Shared::List(arrays, SharedSlices::Exclusive(views)),
         }
     }
 
@@ -359,8 +350,8 @@ vector_mut!(Buffer<T>: |buffer| Exclusive::Buffer(buffer.whole()));
 vector!(BufferView<'_, T>: |view| Shared::Buffer(*view));
 vector!(BufferViewMut<'_, T>: |view| Shared::Buffer(view.shared()));
 vector_mut!(BufferViewMut<'_, T>: |view| Exclusive::Buffer(view.shared()));
-vector!(CudaSlice<T>: |slice| Shared::Cuda(slice.as_view()));
+vector!(CudaSlice<T>: |slice| Shared::Cuda(SharedSlice::new(SliceOwner::Slice(slice))));
 vector_mut!(CudaSlice<T>: |slice| Exclusive::Cuda(slice.as_view_mut()));
-vector!(CudaView<'_, T>: |view| Shared::Cuda(view.slice(..)));
-vector!(CudaViewMut<'_, T>: |view| Shared::Cuda(view.as_view()));
+vector!(CudaView<'_, T>: |view| Shared::Cuda(SharedSlice::new(SliceOwner::View(view))));
+vector!(CudaViewMut<'_, T>: |view| Shared::Cuda(SharedSlice::new(SliceOwner::ViewMut(view))));
 vector_mut!(CudaViewMut<'_, T>: |view| Exclusive::Cuda(view.slice_mut(..)));

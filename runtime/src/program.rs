@@ -1,12 +1,15 @@
 //! Programs cached by a device, with their machine code.
 
+mod code;
+mod kept;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use code::LoadedCode;
 
 use crate::compile::Resources;
 use crate::error::{Error, Result};
 use crate::slot::{KernelSlot, SlotTable};
-use cudarc::driver::CudaFunction;
 use cudarc::driver::sys::CUfunction_attribute as Attribute;
 use gemm_dsl::artifact::{Artifact, Interface};
 use gemm_dsl::ir::contract::Contract;
@@ -15,16 +18,17 @@ use gemm_dsl::ir::{List, Operand, VerifiedProgram};
 use gemm_dsl::plan::{ReducePlan, SgemmPlan};
 use gemm_dsl::spec::{Arith, EpilogueArg, Op, Over, SgemmSpec};
 use gemm_dsl::{Family, Plan, SpecErrors};
+use kept::KeptPrograms;
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 /// Programs of a device.
 pub struct Programs {
-    /// By macro name and spec.
-    by_line: RwLock<HashMap<&'static str, HashMap<String, Arc<CachedProgram>>>>,
-    /// By macro call, found without a lock. Each is also in `by_line`.
+    /// By macro name and spec, at most as many as the device may keep.
+    by_line: RwLock<KeptPrograms>,
+    /// By macro call, found without a lock. Each is also in `by_line`, which never evicts it.
     by_slot: SlotTable<Arc<CachedProgram>>,
     /// True for a simulator, which needs the bodies of kernels.
     is_simulated: bool,
@@ -47,7 +51,9 @@ impl Programs {
         self.by_slot.get_or_try_init(slot, || {
             let lower = lower::<S>(&artifact.line);
             let made = || Ok(CachedProgram::new(Cow::Borrowed(artifact), lower));
-            self.kept(S::MACRO, &artifact.line, made)
+            let program = self.kept(S::MACRO, &artifact.line, made)?;
+            program.is_constant.store(true, Ordering::Relaxed);
+            Ok(program)
         })
     }
 
@@ -69,10 +75,37 @@ impl Programs {
         })
     }
 
-    #[cfg(test)]
+    /// Number of programs that are kept.
     pub(crate) fn made(&self) -> usize {
+        self.by_line.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    #[cfg(test)]
+    fn is_kept<S: Family>(&self, line: &str) -> bool {
         let known = self.by_line.read().unwrap_or_else(PoisonError::into_inner);
-        known.values().map(HashMap::len).sum()
+        known.contains(S::MACRO, line)
+    }
+
+    /// Sets the number of programs to keep, and evicts those beyond it.
+    pub(crate) fn keep_at_most(&self, programs: usize) {
+        let mut known = self.by_line.write().unwrap_or_else(PoisonError::into_inner);
+        let evicted = known.keep_at_most(programs);
+        drop(known);
+        drop(evicted);
+    }
+
+    /// Lets code be unloaded to which captured graphs refer. The device, and so its graphs, are not
+    /// used any more.
+    pub(crate) fn release(&self) {
+        self.by_line.read().unwrap_or_else(PoisonError::into_inner).release();
+    }
+
+    /// Forgets the program of a spec. Returns false if there is none, or if a macro call has it.
+    pub(crate) fn forget<S: Family>(&self, line: &str) -> bool {
+        let mut known = self.by_line.write().unwrap_or_else(PoisonError::into_inner);
+        let forgotten = known.remove(S::MACRO, line);
+        drop(known);
+        forgotten.is_some()
     }
 
     /// Program without a spec.
@@ -147,15 +180,18 @@ impl Programs {
         make: impl FnOnce() -> Result<CachedProgram>,
     ) -> Result<Arc<CachedProgram>> {
         let known = self.by_line.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(program) = known.get(family).and_then(|programs| programs.get(name)) {
-            return Ok(Arc::clone(program));
+        if let Some(program) = known.get(family, name) {
+            return Ok(program);
         }
         drop(known);
         // Two threads may both build the program. The map keeps the first that is inserted.
         let made = Arc::new(make()?);
         let mut known = self.by_line.write().unwrap_or_else(PoisonError::into_inner);
-        let kept = known.entry(family).or_default().entry(name.to_owned()).or_insert(made);
-        Ok(Arc::clone(kept))
+        let (kept, evicted) = known.insert(family, name, made);
+        // An evicted program waits for its launches, which no other thread should do.
+        drop(known);
+        drop(evicted);
+        Ok(kept)
     }
 }
 
@@ -178,17 +214,45 @@ pub struct CachedProgram {
     lower: Lower,
     /// Kernels with their bodies, once a simulator has needed them.
     bodies: OnceLock<VerifiedProgram>,
+    /// True for the program of a macro call, which is never evicted.
+    is_constant: AtomicBool,
 }
 
 impl CachedProgram {
     fn new(artifact: Cow<'static, Artifact>, lower: Lower) -> Self {
         let kernels = artifact.program.contracts.iter().map(|_| CachedKernel::default()).collect();
         let (plan, given, bodies) = (OnceLock::new(), Default::default(), OnceLock::new());
-        Self { artifact, kernels, calls: CallCache::default(), plan, given, lower, bodies }
+        let is_constant = AtomicBool::new(false);
+        let calls = CallCache::default();
+        Self { artifact, kernels, calls, plan, given, lower, bodies, is_constant }
     }
 
     fn keep(&self, program: VerifiedProgram) {
         _ = self.bodies.set(program);
+    }
+
+    /// Returns true for the program of a macro call.
+    pub(crate) fn is_constant(&self) -> bool {
+        self.is_constant.load(Ordering::Relaxed)
+    }
+
+    /// Returns true if a macro call or a captured graph refers to the program.
+    fn is_permanent(&self) -> bool {
+        let mut given = self.given.iter().filter_map(|given| given.get()?.as_ref());
+        self.is_constant()
+            || self.codes().any(LoadedCode::is_captured)
+            || given.any(|given| given.is_permanent())
+    }
+
+    /// Records that no captured graph refers to the program any more.
+    fn release(&self) {
+        self.codes().for_each(|code| code.set_captured(false));
+        let given = self.given.iter().filter_map(|given| given.get()?.as_ref());
+        given.for_each(|given| given.release());
+    }
+
+    fn codes(&self) -> impl Iterator<Item = &LoadedCode> {
+        self.kernels.iter().filter_map(|kernel| kernel.function.get())
     }
 
     /// Canonical line of its spec, or its name.
@@ -330,14 +394,14 @@ pub struct KernelLoad {
 /// Machine code of a kernel after its first launch on a GPU.
 #[derive(Default)]
 pub struct CachedKernel {
-    function: OnceLock<CudaFunction>,
+    function: OnceLock<LoadedCode>,
     loading: Mutex<()>,
 }
 
 impl CachedKernel {
     /// Resources as the driver reports them, once the machine code is loaded.
     pub(crate) fn resources(&self) -> Option<Resources> {
-        let function = self.function.get()?;
+        let function = self.function.get()?.function();
         let read = |attribute| {
             let value = function.get_attribute(attribute).ok()?;
             u32::try_from(value).ok()
@@ -357,8 +421,8 @@ impl CachedKernel {
     /// that need other kernels do not wait. After a failure the next call tries again.
     pub(crate) fn function(
         &self,
-        load: impl FnOnce() -> Result<(CudaFunction, bool)>,
-    ) -> Result<(&CudaFunction, Option<KernelLoad>)> {
+        load: impl FnOnce() -> Result<(LoadedCode, bool)>,
+    ) -> Result<(&LoadedCode, Option<KernelLoad>)> {
         if let Some(function) = self.function.get() {
             return Ok((function, None));
         }

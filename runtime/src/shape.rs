@@ -150,7 +150,8 @@ impl Shape {
         Ok(shape)
     }
 
-    /// Row-major matrix with row stride `pitch`, in an array of `len` elements.
+    /// Row-major matrix with row stride `pitch`, in an array of `len` elements. A matrix with less
+    /// than two rows has no distance between rows, so any `pitch` is valid.
     pub(crate) fn pitched(
         argument: &str,
         len: usize,
@@ -158,9 +159,10 @@ impl Shape {
         cols: usize,
         pitch: usize,
     ) -> Result<Self> {
-        if pitch < cols {
+        if pitch < cols && rows > 1 {
             return Err(Error::ShortPitch { pitch, cols });
         }
+        let pitch = pitch.max(cols);
         let needed = extent(rows, cols, pitch)?;
         if len < needed {
             return Err(Error::WrongExtent {

@@ -9,7 +9,7 @@ use crate::operand::{self, Input, LocatedOperand, Shared, sealed, write};
 use crate::program::CachedProgram;
 use crate::shape::Shape;
 use crate::splits::{SplitBuffers, SplitElements, with_elements};
-use crate::view::{AsMatrix, MatrixOf, MatrixRef};
+use crate::view::{AsMatrix, AsMatrixOf, MatrixOf, MatrixRef};
 use gemm_dsl::ir::contract::ArrayAxis;
 use gemm_dsl::ir::program::{PackedLayout, ProgramValues};
 use gemm_dsl::ir::{Elem, Extent, Operand};
@@ -76,7 +76,7 @@ impl Device {
         matrix: &MatrixRef<'b>,
         spare: Option<Arc<SplitBuffers>>,
     ) -> Result<PendingSplit<'b>> {
-        let matrix = MatrixRef { elements: matrix.elements.copy(), shape: matrix.shape };
+        let matrix = *matrix;
         let Shape { rows: terms, cols: lines, .. } = matrix.shape();
         let program = self.programs().splits_of_b(arith, matrix.shape().is_column_major())?;
         let extents = [(Extent::N, lines as u64), (Extent::K, terms as u64)];
@@ -256,6 +256,7 @@ impl Input for SplitMatrix<'_> {
 }
 
 impl MatrixOf<f32> for SplitMatrix<'_> {}
+impl AsMatrixOf<f32> for SplitMatrix<'_> {}
 
 impl AsMatrix for SplitMatrix<'_> {
     fn as_matrix(&self) -> MatrixRef<'_> {

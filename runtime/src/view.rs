@@ -13,7 +13,7 @@ use std::ops::Range;
 ///
 /// Build a view from a [`Buffer`](crate::Buffer), a [`BufferView`](crate::BufferView) or a `cudarc`
 /// slice, or get one from [`Matrix::view`]. [`MatrixRef::part`] returns a rectangle of the view,
-/// and [`MatrixRef::t`] the transpose. A launch reads nothing outside the array.
+/// and [`MatrixRef::t`] the transpose. A view may be copied. A launch reads nothing outside the array.
 /// [`Device::download`](crate::Device::download) copies the elements to the host, row by row.
 ///
 /// ```
@@ -40,6 +40,7 @@ use std::ops::Range;
 /// let four = gemm_runtime::MatrixRef::new(&matrix.view().part(4..8, 4..8)?, 4, 4)?;
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
+#[derive(Clone, Copy)]
 pub struct MatrixRef<'a, T: Element = f32> {
     pub(crate) elements: Shared<'a, T>,
     pub(crate) shape: Shape,
@@ -144,12 +145,12 @@ impl<'a, T: Element> MatrixRef<'a, T> {
     /// * [`Error::PartOfList`](crate::Error::PartOfList) if the view is a list.
     pub fn part(&self, rows: Range<usize>, cols: Range<usize>) -> Result<Self> {
         let shape = part(&self.shape, self.elements.is_list(), rows, cols)?;
-        Ok(Self { elements: self.elements.copy(), shape })
+        Ok(Self { elements: self.elements, shape })
     }
 
     /// Transpose of the matrix, without a copy: rows and columns, and their strides, are exchanged.
     pub fn t(&self) -> Self {
-        Self { elements: self.elements.copy(), shape: self.shape.transposed() }
+        Self { elements: self.elements, shape: self.shape.transposed() }
     }
 }
 
@@ -376,14 +377,54 @@ pub trait MatrixOf<T: Element>: AsMatrix<Element = T> {}
 impl<T: Element> MatrixOf<T> for Matrix<T> {}
 impl<T: Element> MatrixOf<T> for MatrixRef<'_, T> {}
 
-/// Matrix operand that a launch writes: [`Matrix`], [`MatrixMut`] or
-/// [`MatrixListMut`](crate::MatrixListMut).
+/// [`AsMatrix`] with elements of type `T`, as a single bound. Unlike [`MatrixOf`], it includes lists
+/// of matrices.
 ///
 /// ```
-/// use gemm_runtime::bounds::AsMatrixMut;
+/// use gemm_runtime::bounds::AsMatrixOf;
+/// use gemm_runtime::{Device, Error, Matrix, sgemm};
+///
+/// fn square(device: &Device, a: &impl AsMatrixOf<f32>, rows: usize) -> Result<Matrix, Error> {
+///     let mut c = device.alloc_matrix(rows, rows)?;
+///     sgemm(a, a, &mut c).run(device)?;
+///     Ok(c)
+/// }
+///
+/// let device = Device::simulator();
+/// let a = device.upload_matrix(&[2.0, 0.0, 0.0, 3.0], 2, 2)?;
+/// assert_eq!(device.download(&square(&device, &a, 2)?)?, [4.0, 0.0, 0.0, 9.0]);
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a matrix of `{T}` on a device",
+    label = "not a matrix of `{T}` on a device",
+    note = "give an array on a device its shape with `MatrixRef::new(&array, rows, cols)?`",
+    note = "GEMMs read and write elements of type `f32` only"
+)]
+pub trait AsMatrixOf<T: Element>: AsMatrix<Element = T> {}
+
+impl<T: Element> AsMatrixOf<T> for Matrix<T> {}
+impl<T: Element> AsMatrixOf<T> for MatrixRef<'_, T> {}
+
+/// Matrix operand that a launch writes: [`Matrix`], [`MatrixMut`] or
+/// [`MatrixListMut`](crate::MatrixListMut). [`AsMatrixMutOf`] has an example.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a matrix on a device to be written",
+    note = "give an array on a device its shape with `MatrixMut::new(&mut array, rows, cols)?`"
+)]
+pub trait AsMatrixMut: Output {
+    /// Returns a view of the matrix for writing.
+    fn as_matrix_mut(&mut self) -> MatrixMut<'_, Self::Element>;
+}
+
+/// [`AsMatrixMut`] with elements of type `T`. It is a single bound, so that a wrong argument gets
+/// one compile error.
+///
+/// ```
+/// use gemm_runtime::bounds::AsMatrixMutOf;
 /// use gemm_runtime::{Device, Error, sgemm};
 ///
-/// fn squares(device: &Device, c: &mut impl AsMatrixMut<Element = f32>) -> Result<(), Error> {
+/// fn squares(device: &Device, c: &mut impl AsMatrixMutOf<f32>) -> Result<(), Error> {
 ///     let a = device.upload_matrix(&[2.0, 0.0, 0.0, 3.0], 2, 2)?;
 ///     sgemm(&a, &a, c).run(device)?;
 ///     Ok(())
@@ -396,13 +437,15 @@ impl<T: Element> MatrixOf<T> for MatrixRef<'_, T> {}
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a matrix on a device to be written",
-    note = "give an array on a device its shape with `MatrixMut::new(&mut array, rows, cols)?`"
+    message = "`{Self}` is not a matrix of `{T}` to be written on a device",
+    label = "not a matrix of `{T}` to be written",
+    note = "give an array on a device its shape with `MatrixMut::new(&mut array, rows, cols)?`",
+    note = "GEMMs read and write elements of type `f32` only"
 )]
-pub trait AsMatrixMut: Output {
-    /// Returns a view of the matrix for writing.
-    fn as_matrix_mut(&mut self) -> MatrixMut<'_, Self::Element>;
-}
+pub trait AsMatrixMutOf<T: Element>: AsMatrixMut<Element = T> {}
+
+impl<T: Element> AsMatrixMutOf<T> for Matrix<T> {}
+impl<T: Element> AsMatrixMutOf<T> for MatrixMut<'_, T> {}
 
 impl<T: Element> AsMatrix for Matrix<T> {
     fn as_matrix(&self) -> MatrixRef<'_, T> {
@@ -412,7 +455,7 @@ impl<T: Element> AsMatrix for Matrix<T> {
 
 impl<T: Element> AsMatrix for MatrixRef<'_, T> {
     fn as_matrix(&self) -> MatrixRef<'_, T> {
-        MatrixRef { elements: self.elements.copy(), shape: self.shape }
+        *self
     }
 }
 
@@ -428,7 +471,7 @@ impl<T: Element> AsMatrixMut for MatrixMut<'_, T> {
     }
 }
 
-input!(MatrixRef<'_, T>: |view| (view.elements.copy(), Some(view.shape)));
+input!(MatrixRef<'_, T>: |view| (view.elements, Some(view.shape)));
 input!(MatrixMut<'_, T>: |view| (view.elements.shared(), Some(view.shape)));
 output!(MatrixMut<'_, T>: |view| (view.elements.reborrow(), Some(view.shape)));
 input!(Matrix<T>: |matrix| (Shared::Buffer(matrix.buffer().whole()), Some(matrix.shape())));

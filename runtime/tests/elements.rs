@@ -95,17 +95,22 @@ fn every_type_comes_back_bit_for_bit() {
 }
 
 #[test]
-fn rows_of_every_type_start_on_16_bytes() {
+fn matrices_are_packed_and_padded_rows_start_on_16_bytes() {
     struct Rows;
     impl Test for Rows {
         fn run<T: Bits>(&self, device: &Device) {
             for (rows, cols) in [(3, 5), (1, 16), (2, 17), (0, 3), (3, 0)] {
                 let values = values::<T>(rows * cols);
-                let matrix = sound(device.upload_matrix_of(&values, rows, cols));
+                let packed = sound(device.upload_matrix_of(&values, rows, cols));
+                let zeros = sound(device.alloc_matrix_of::<T>(rows, cols));
+                assert_eq!((packed.pitch(), zeros.pitch()), (cols, cols));
+                assert_eq!(zeros.buffer().len(), rows * cols);
+                same(&sound(device.download(packed.buffer())), &values);
+                let matrix = sound(device.upload_matrix_padded_of(&values, rows, cols));
                 let pitch = matrix.pitch() * size_of::<T>();
                 assert!(pitch.is_multiple_of(16) && pitch < cols * size_of::<T>() + 16);
                 same(&sound(device.download_matrix(&matrix)), &values);
-                let zeros = sound(device.alloc_matrix_of::<T>(rows, cols));
+                let zeros = sound(device.alloc_matrix_padded_of::<T>(rows, cols));
                 assert_eq!(zeros.pitch(), matrix.pitch());
                 same(&sound(device.download_matrix(&zeros)), &vec![T::of(0); rows * cols]);
             }
@@ -162,6 +167,15 @@ fn the_message_says_which_types() {
     let error = call.launch().expect_err("of another type");
     let text = error.to_string();
     let words = "needs elements of type f32 in `input`, but they are of type f64. Convert them";
+    assert!(text.contains(words), "{text}");
+
+    // The type of an output is that of its allocation.
+    let single = sound(device.upload(&[1.0]));
+    let any = sound(Kernel::<ReduceSpec, ByName>::new(sound("op: any".parse())));
+    let call = any.call(&device).input("input", &single).output("output", &mut output);
+    let text = call.launch().expect_err("of another type").to_string();
+    let words = "needs elements of type u8 in `output`, but they are of type f32. Allocate it with \
+                 elements of type u8";
     assert!(text.contains(words), "{text}");
 }
 

@@ -1,5 +1,10 @@
 //! Compilation with NVRTC, which needs no GPU. Without NVRTC the tests that need it are ignored.
 
+// Source of a fake library, included only for the formatter.
+#[cfg(any())]
+#[path = "nvrtc/fake.rs"]
+mod fake;
+
 use gemm_runtime::compile::{self, Arch, Options};
 use gemm_runtime::{Error, ReduceKernel, SgemmKernel, SgemmSpec, reduce_kernel};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
@@ -36,6 +41,7 @@ fn main() -> ExitCode {
         needs_nvrtc("reports_resources", resources),
         needs_nvrtc("an_error_shows_the_lines_of_the_source", error_lines),
         needs_nvrtc("an_unknown_architecture_is_an_error", unknown_architecture),
+        Trial::ignorable_test("a_library_without_machine_code_is_passed_over", without_cubins),
         Trial::ignorable_test("a_library_without_the_architecture_is_passed_over", passed_over),
         needs_nvrtc("a_source_with_a_nul_is_an_error", nul),
         needs_nvrtc("products_and_sums_are_not_fused", no_contraction),
@@ -46,8 +52,9 @@ fn main() -> ExitCode {
 
 /// Tries to compile without a usable NVRTC and prints the result.
 fn child() -> ExitCode {
-    match compile::compile("scale", SCALE, Arch::sm(90), &Options::default()) {
-        Ok(_) => println!("compiled"),
+    let compiled = compile::compile("scale", SCALE, Arch::sm(90), &Options::default());
+    match compiled.and_then(|_| compile::nvrtc_version()) {
+        Ok((major, minor, build)) => println!("compiled by {major}.{minor}.{build}"),
         Err(error) => println!("{error}"),
     }
     ExitCode::SUCCESS
@@ -151,7 +158,7 @@ fn unknown_architecture() -> Result<(), Failed> {
     let Err(error @ Error::NvrtcUnsuitable { .. }) = error else {
         return Err(format!("{error:?}").into());
     };
-    let (message, (major, minor)) = (error.to_string(), compile::nvrtc_version()?);
+    let (message, (major, minor, _)) = (error.to_string(), compile::nvrtc_version()?);
     let version = format!("NVRTC {major}.{minor} does not know sm_11");
     for part in ["compiles for sm_11", "pip install nvidia-cuda-nvrtc", &version] {
         ensure(message.contains(part), || format!("no {part:?} in:\n{message}"))?;
@@ -188,8 +195,45 @@ fn passed_over() -> Result<Completion, Failed> {
     }
     link(&new)?;
     let message = look_in(dir.path())?;
-    ensure(message == "compiled\n", || message)?;
+    ensure(message.starts_with("compiled by "), || message)?;
     Ok(Completion::Completed)
+}
+
+/// NVRTC 11.0 returns PTX only. Of two libraries in a directory it is tried first. Ignored without a
+/// `rustc` to compile the fakes.
+#[cfg(target_os = "linux")]
+fn without_cubins() -> Result<Completion, Failed> {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    if Command::new(&rustc).arg("--version").output().is_err() {
+        return Ok(Completion::ignored_with("rustc cannot be started"));
+    }
+    let dir = tempfile::tempdir()?;
+    let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/nvrtc/fake.rs");
+    let library = |name: &str, flags: &[&str]| -> Result<(), Failed> {
+        let crate_flags = ["--edition=2024", "--crate-type=cdylib", "-Dwarnings"];
+        let names = ["-Anon-snake-case", "--check-cfg=cfg(old)", "-Cpanic=abort"];
+        let mut command = Command::new(&rustc);
+        command.args(crate_flags).args(names).args(flags);
+        let compiled = command.arg("-o").arg(dir.path().join(name)).arg(&source).output()?;
+        ensure(compiled.status.success(), || String::from_utf8_lossy(&compiled.stderr).into())
+    };
+    library("libnvrtc.so.99", &["--cfg=old"])?;
+    let message = look_in(dir.path())?;
+    for part in [
+        "no NVRTC library found here compiles for sm_90",
+        "libnvrtc.so.99: NVRTC 11.0 returns no machine code, which needs NVRTC 11.1 or later",
+    ] {
+        ensure(message.contains(part), || format!("no {part:?} in:\n{message}"))?;
+    }
+    library("libnvrtc.so.13", &[])?;
+    let message = look_in(dir.path())?;
+    ensure(message == "compiled by 13.0.48\n", || message)?;
+    Ok(Completion::Completed)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn without_cubins() -> Result<Completion, Failed> {
+    Ok(Completion::ignored_with("the fakes are libraries of Linux"))
 }
 
 #[cfg(not(unix))]

@@ -1,7 +1,26 @@
 //! Public API on a machine without a GPU.
 
 use gemm_runtime::sim::SimError;
-use gemm_runtime::{Device, Error, LaunchReport, Matrix, ReduceKernel, Segments, reduce_kernel};
+use gemm_runtime::{
+    Device, Error, LaunchReport, Matrix, ReduceKernel, Segments, SgemmKernel, reduce_kernel,
+    sgemm_kernel,
+};
+
+/// A default version would override the version that other crates of a build let `cudarc` detect.
+#[test]
+fn the_default_features_leave_the_version_of_cuda_to_cudarc() {
+    let manifest = include_str!("../Cargo.toml");
+    let default = manifest.lines().find(|line| line.starts_with("default = ")).expect("defaults");
+    assert!(
+        default.contains("cuda-version-from-build-system") && default.contains("fallback-latest")
+    );
+    assert!(!default.contains("\"cuda-1"), "{default}");
+    for feature in ["cuda-version-from-build-system", "fallback-latest", "cuda-11040", "cuda-13000"]
+    {
+        let line = format!("{feature} = [\"cudarc/{feature}\"]");
+        assert!(manifest.lines().any(|other| other == line), "{line}");
+    }
+}
 
 fn all_handles_may_cross_threads<T: Send + Sync>() {}
 
@@ -112,29 +131,56 @@ fn memory_that_cannot_be_had_is_an_error() {
 }
 
 #[test]
-fn matrices_pad_their_rows() {
+fn rows_are_padded_on_request() {
     let device = Device::simulator();
     let values: Vec<f32> = (1..=15).map(|i| i as f32).collect();
-    let matrix = device.upload_matrix(&values, 3, 5).expect("room");
+    let matrix = device.upload_matrix_padded(&values, 3, 5).expect("room");
     assert_eq!((matrix.rows(), matrix.cols(), matrix.pitch()), (3, 5, 8));
     assert_eq!(device.download_matrix(&matrix).expect("ours"), values);
     let padded = device.download(matrix.buffer()).expect("ours");
     assert_eq!(padded[..10], [1.0, 2.0, 3.0, 4.0, 5.0, 0.0, 0.0, 0.0, 6.0, 7.0]);
 
-    let packed = device.upload_matrix(&values[..12], 3, 4).expect("room");
+    let packed = device.upload_matrix_padded(&values[..12], 3, 4).expect("room");
     assert_eq!((packed.pitch(), packed.buffer().len()), (4, 12));
-    assert_eq!(device.alloc_matrix(2, 3).expect("room").buffer().len(), 8);
+    assert_eq!(device.alloc_matrix_padded(2, 3).expect("room").buffer().len(), 8);
     for (rows, cols) in [(0, 5), (5, 0), (0, 0)] {
-        let empty = device.upload_matrix(&[], rows, cols).expect("room");
-        assert!(device.download_matrix(&empty).expect("ours").is_empty());
+        for empty in
+            [device.upload_matrix(&[], rows, cols), device.upload_matrix_padded(&[], rows, cols)]
+        {
+            let empty = empty.expect("room");
+            assert!(device.download_matrix(&empty).expect("ours").is_empty());
+        }
+    }
+}
+
+/// A kernel without `pitched` accepts matrices of any number of columns.
+#[test]
+fn the_width_of_a_matrix_decides_nothing() {
+    const GEMM: SgemmKernel = sgemm_kernel!(tile: 16x16x8, thread: 4x4);
+    const SUMS: ReduceKernel = reduce_kernel!(over: rows);
+    let device = Device::simulator();
+    for width in [1, 2, 3, 4, 5, 63, 64, 65] {
+        let ones = |rows, cols| device.upload_matrix(&vec![1.0; rows * cols], rows, cols);
+        let (a, b) = (ones(3, width).expect("room"), ones(width, width).expect("room"));
+        let mut c = device.alloc_matrix(3, width).expect("room");
+        GEMM.call(&device).launch(&a, &b, &mut c).expect("packed");
+        assert_eq!(device.download(&c).expect("ours"), vec![width as f32; 3 * width]);
+        let mut sums = device.alloc(3).expect("room");
+        SUMS.launch(&device, &a, &mut sums).expect("packed");
+        assert_eq!(device.download(&sums).expect("ours"), [width as f32; 3]);
     }
 }
 
 #[test]
 fn matrices_are_checked() {
     let device = Device::simulator();
-    let error = device.upload_matrix(&[0.0; 5], 2, 3).expect_err("one short");
-    assert_eq!(error.to_string(), "`elements` has 5 elements, but rows·cols = 2·3 = 6 are needed");
+    for matrix in
+        [device.upload_matrix(&[0.0; 5], 2, 3), device.upload_matrix_padded(&[0.0; 5], 2, 3)]
+    {
+        let need = "rows·cols = 2·3 = 6 are needed";
+        let error = matrix.expect_err("one short").to_string();
+        assert_eq!(error, format!("`elements` has 5 elements, but {need}"));
+    }
     let buffer = || device.alloc(10).expect("room");
     Matrix::from_buffer(buffer(), 3, 2, 4).expect("2·4 + 2 = 10");
     assert!(Matrix::from_buffer(buffer(), 3, 3, 4).is_err());
@@ -142,6 +188,8 @@ fn matrices_are_checked() {
     assert!(Matrix::from_buffer(buffer(), usize::MAX, 2, usize::MAX).is_err());
     assert!(device.alloc_matrix(usize::MAX, 2).is_err());
     assert!(device.alloc_matrix(1, usize::MAX).is_err());
+    assert!(device.alloc_matrix_padded(usize::MAX, 2).is_err());
+    assert!(device.alloc_matrix_padded(1, usize::MAX).is_err());
 }
 
 /// A matrix without columns has no elements, for any number of rows and any row stride.
@@ -158,8 +206,8 @@ fn matrices_without_columns_have_no_elements() {
 #[test]
 fn a_pitch_and_a_size_are_refused_in_sentences() {
     let device = Device::simulator();
-    let buffer = device.alloc(2).expect("room");
-    let error = Matrix::from_buffer(buffer, 1, 3, 2).expect_err("short");
+    let buffer = device.alloc(5).expect("room");
+    let error = Matrix::from_buffer(buffer, 2, 3, 2).expect_err("short");
     assert_eq!(
         error.to_string(),
         "a row stride of 2 is less than the 3 elements of a row: use at least 3"
@@ -168,30 +216,11 @@ fn a_pitch_and_a_size_are_refused_in_sentences() {
     let error = Matrix::from_buffer(buffer, 3, 3, 4).expect_err("one short");
     let need = "3 rows of 3 with a row stride of 4 need (rows − 1)·row_stride + cols = 11";
     assert_eq!(error.to_string(), format!("`buffer` has 10 elements, but {need}"));
-    let text = device.alloc_matrix(1, usize::MAX).expect_err("too large").to_string();
+    let text = device.alloc_matrix_padded(1, usize::MAX).expect_err("too large").to_string();
     assert!(
         text.starts_with("a matrix of 1 row of 18446744073709551615 elements is too"),
         "{text}"
     );
-}
-
-/// The `Debug` output of an error, which `main` prints, is the message.
-#[test]
-fn debug_shows_the_remedy() {
-    let device = Device::simulator();
-    let foreign = Device::simulator().upload(&[1.0]).expect("room");
-    let error = device.download(&foreign).expect_err("foreign");
-    assert_eq!(format!("{error:?}"), error.to_string());
-    assert_eq!(
-        format!("{error:?}"),
-        "`array` belongs to another simulator, but the call runs on the simulator. Each \
-         Device::simulator() has its own memory: clone the operand's device for this call, or \
-         upload the operand to this device"
-    );
-    let faults = "block: 100".parse::<gemm_runtime::ReduceSpec>().and_then(|spec| spec.plan());
-    let faults = faults.expect_err("no power of two");
-    assert_eq!(format!("{faults:?}"), faults.to_string());
-    assert!(format!("{:?}", Error::from(faults)).contains("power of two"));
 }
 
 /// All parts of an error have public names.

@@ -3,7 +3,7 @@
 
 use crate::{equal_bits, trial};
 use gemm_oracle::random::{Random, values};
-use gemm_runtime::bounds::AsMatrix;
+use gemm_runtime::bounds::AsMatrixOf;
 use gemm_runtime::spec::{Accuracy, Arith};
 use gemm_runtime::{Device, Error, MatrixMut, MatrixRef, sgemm};
 use libtest_mimic::{Failed, Trial};
@@ -116,8 +116,8 @@ fn products(gpu: &Device, [m, n, k]: [usize; 3], seed: u64) -> Result<(), Failed
 fn multiply(
     gpu: &Device,
     class: Accuracy,
-    a: &impl AsMatrix<Element = f32>,
-    b: &impl AsMatrix<Element = f32>,
+    a: &impl AsMatrixOf<f32>,
+    b: &impl AsMatrixOf<f32>,
     c: &mut MatrixMut<'_>,
 ) -> Result<Arith, Error> {
     let call = sgemm(a, b, c).accuracy(class);

@@ -224,8 +224,8 @@ fn parts_of_one_matrix_are_written_and_nothing_else() {
     let size = Size::new(3, 4, 5);
     let problems = [1, 2, 3].map(|seed| Problem::new(size, seed));
     let [a, b] = [problems.each_ref().map(|p| &p.a), problems.each_ref().map(|p| &p.b)];
-    let a = a.map(|values| device.upload_matrix(values, 3, 5).expect("room"));
-    let b = b.map(|values| device.upload_matrix(values, 5, 4).expect("room"));
+    let a = a.map(|values| device.upload_matrix_padded(values, 3, 5).expect("room"));
+    let b = b.map(|values| device.upload_matrix_padded(values, 5, 4).expect("room"));
     for line in ["", ", scaled"] {
         let mut c = device.upload(&[f32::NAN; 9 * 12]).expect("room");
         let mut whole = MatrixMut::pitched(&mut c, 9, 11, 12).expect("room");
@@ -338,9 +338,10 @@ fn an_empty_list_is_no_product() {
 fn a_list_serves_many_launches() {
     let device = Device::simulator();
     let problem = Problem::new(Size::new(5, 6, 7), 3);
-    let (a, b) = (device.upload_matrix(&problem.a, 5, 7), device.upload_matrix(&problem.b, 7, 6));
+    let a = device.upload_matrix_padded(&problem.a, 5, 7);
+    let b = device.upload_matrix_padded(&problem.b, 7, 6);
     let (a, b) = (a.expect("room"), b.expect("room"));
-    let [mut first, mut second] = [(); 2].map(|()| device.alloc_matrix(5, 6).expect("room"));
+    let [mut first, mut second] = [(); 2].map(|()| device.alloc_matrix_padded(5, 6).expect("room"));
     let kernel = kernel("pitched, batch: pointers");
     {
         let lists = (MatrixList::new(&device, [&a; 2]), MatrixList::new(&device, [&b; 2]));

@@ -62,8 +62,8 @@ const SIZE: (usize, usize, usize) = (37, 21, 10);
 fn factors(device: &Device) -> Result<[Matrix; 2], Error> {
     let (m, n, k) = SIZE;
     Ok([
-        device.upload_matrix(&values(1, m * k), m, k)?,
-        device.upload_matrix(&values(2, k * n), k, n)?,
+        device.upload_matrix_padded(&values(1, m * k), m, k)?,
+        device.upload_matrix_padded(&values(2, k * n), k, n)?,
     ])
 }
 
@@ -98,13 +98,13 @@ fn a_named_kernel_takes_its_operands_by_name() -> Result<(), Error> {
         })
         .collect();
 
-    let mut c = device.upload_matrix(&before, m, n)?;
+    let mut c = device.upload_matrix_padded(&before, m, n)?;
     let (bias, scale) = (&bias_there, &scale_there);
     let operands = LayerOperands { alpha, slope, scale, residual: &residual, beta, bias };
     Layer::launch(&device, &a, &b, &mut c, operands)?;
     assert_eq!(device.download(&c)?, expected);
 
-    let mut c = device.upload_matrix(&before, m, n)?;
+    let mut c = device.upload_matrix_padded(&before, m, n)?;
     ALL.call(&device)
         .operands((alpha, beta, bias, &residual, slope, scale))
         .launch(&a, &b, &mut c)?;
@@ -127,14 +127,14 @@ fn factors_of_zero_stop_nan() -> Result<(), Error> {
     let device = Device::simulator();
     let (m, n, k) = SIZE;
     let [a, b] = factors(&device)?;
-    let nan = device.upload_matrix(&vec![f32::NAN; m * k], m, k)?;
+    let nan = device.upload_matrix_padded(&vec![f32::NAN; m * k], m, k)?;
     let before = values(7, m * n);
     let halves = |of: &[f32]| of.iter().map(|x| 0.5 * x).collect::<Vec<f32>>();
     for zero in [0.0, -0.0] {
-        let mut c = device.upload_matrix(&vec![f32::NAN; m * n], m, n)?;
+        let mut c = device.upload_matrix_padded(&vec![f32::NAN; m * n], m, n)?;
         Scaled::launch(&device, &a, &b, &mut c, ScaledOperands { alpha: 0.5, beta: zero })?;
         assert_eq!(device.download(&c)?, halves(&sums()));
-        let mut c = device.upload_matrix(&before, m, n)?;
+        let mut c = device.upload_matrix_padded(&before, m, n)?;
         Scaled::launch(&device, &nan, &b, &mut c, ScaledOperands { alpha: zero, beta: 0.5 })?;
         assert_eq!(device.download(&c)?, halves(&before));
         for line in BY_BLAS {
@@ -142,10 +142,10 @@ fn factors_of_zero_stop_nan() -> Result<(), Error> {
             let with = |alpha: f32, beta: f32| {
                 kernel.call(&device).operand("beta", beta).operand("alpha", alpha)
             };
-            let mut c = device.upload_matrix(&vec![f32::NAN; m * n], m, n)?;
+            let mut c = device.upload_matrix_padded(&vec![f32::NAN; m * n], m, n)?;
             with(0.5, zero).launch(&a, &b, &mut c)?;
             assert_eq!(device.download(&c)?, halves(&sums()), "{line}");
-            let mut c = device.upload_matrix(&before, m, n)?;
+            let mut c = device.upload_matrix_padded(&before, m, n)?;
             with(zero, 0.5).launch(&nan, &b, &mut c)?;
             assert_eq!(device.download(&c)?, halves(&before), "{line}");
         }
@@ -160,7 +160,7 @@ fn a_named_kernel_without_operands_is_launched_without() -> Result<(), Error> {
     let (m, n, _) = SIZE;
     let [a, b] = factors(&device)?;
     let before = values(8, m * n);
-    let mut c = device.upload_matrix(&before, m, n)?;
+    let mut c = device.upload_matrix_padded(&before, m, n)?;
     Added::launch(&device, &a, &b, &mut c)?;
     let expected: Vec<f32> = sums().iter().zip(&before).map(|(sum, c)| sum + c).collect();
     assert_eq!(device.download(&c)?, expected);

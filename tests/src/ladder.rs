@@ -15,7 +15,7 @@ fn numbers(len: usize) -> Vec<f32> {
 fn matrix(device: &Device, (rows, cols): (usize, usize), pitched: bool) -> Result<Matrix, Error> {
     let elements = numbers(rows * cols);
     match pitched {
-        true => device.upload_matrix(&elements, rows, cols),
+        true => device.upload_matrix_padded(&elements, rows, cols),
         false => Matrix::from_buffer(device.upload(&elements)?, rows, cols, cols),
     }
 }

@@ -1,7 +1,7 @@
 //! Prerequisites of tests that not every machine has.
 
 use gemm_runtime::Device;
-use gemm_runtime::compile::{self, Arch, Options};
+use gemm_runtime::compile;
 use libtest_mimic::{Completion, Failed, Trial};
 use std::env;
 use std::path::PathBuf;
@@ -115,17 +115,10 @@ pub(crate) fn nvrtc_release() -> Result<&'static str, &'static str> {
     RELEASE.get_or_init(find_release).as_deref().map_err(String::as_str)
 }
 
-/// Reads the release from a compiled kernel, because NVRTC reports the full release nowhere else.
 fn find_release() -> Result<String, String> {
-    let source = "extern \"C\" __global__ void nothing() {}";
-    let compiled = compile::compile("nothing", source, Arch::sm(80), &Options::default())
-        .map_err(|error| first_sentence(&error))?;
-    let image = String::from_utf8_lossy(&compiled.cubin);
-    let release = image.split_once("Cuda compilation tools, release ").and_then(|(_, rest)| {
-        let (_, release) = rest.split_once(", V")?;
-        Some(release.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect())
-    });
-    Ok(release.unwrap_or_else(|| "unknown".to_owned()))
+    let version = compile::nvrtc_version().map_err(|error| first_sentence(&error))?;
+    let (major, minor, build) = version;
+    Ok(format!("{major}.{minor}.{build}"))
 }
 
 /// Path of axe-core.

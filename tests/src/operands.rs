@@ -2,7 +2,7 @@
 
 use gemm_dsl::spec::Along;
 use gemm_oracle::beside::Beside;
-use gemm_runtime::bounds::{AsMatrix, AsMatrixMut, Input};
+use gemm_runtime::bounds::{AsMatrixMutOf, AsMatrixOf, InputOf};
 use gemm_runtime::{ByName, Device, Error, LaunchReport, MatrixRef, Sgemm};
 
 /// Launches a GEMM on views with epilogue operands. Each operand is given as a vector of its
@@ -10,12 +10,12 @@ use gemm_runtime::{ByName, Device, Error, LaunchReport, MatrixRef, Sgemm};
 ///
 /// # Errors
 /// Returns the error of the launch.
-pub fn launch<V: Input<Element = f32>>(
+pub fn launch<V: InputOf<f32>>(
     (kernel, device): (&Sgemm<ByName>, &Device),
     beside: &Beside,
     (vectors, matrices): (&[V], &[Option<MatrixRef<'_>>]),
-    (a, b): (&impl AsMatrix<Element = f32>, &impl AsMatrix<Element = f32>),
-    c: &mut impl AsMatrixMut<Element = f32>,
+    (a, b): (&impl AsMatrixOf<f32>, &impl AsMatrixOf<f32>),
+    c: &mut impl AsMatrixMutOf<f32>,
 ) -> Result<LaunchReport, Error> {
     let mut call = kernel.call(device);
     for ((operand, values), (vector, matrix)) in

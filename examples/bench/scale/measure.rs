@@ -173,8 +173,7 @@ fn timed(
     work(rank)?;
     let end = event()?;
     device.synchronize()?;
-    let ms = begin.elapsed_ms(&end).map_err(gemm_bench::gpu::failed("reading an event"))?;
-    Ok(f64::from(ms))
+    Ok(f64::from(gemm_runtime::internal::elapsed_ms(&begin, &end)?))
 }
 
 /// Returns true if two matrices have the same bits.

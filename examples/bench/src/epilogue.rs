@@ -7,7 +7,7 @@ use gemm_dsl::spec::{Along, Batch, EpilogueArg, SgemmSpec};
 use gemm_oracle::beside::Beside as OnHost;
 use gemm_oracle::epilogue::stored;
 use gemm_oracle::product::{Size, Verdict};
-use gemm_runtime::bounds::{AsMatrix, AsMatrixMut};
+use gemm_runtime::bounds::{AsMatrixMutOf, AsMatrixOf};
 use gemm_runtime::compile::Resources;
 use gemm_runtime::{
     Buffer, ByName, Device, Error, LaunchReport, MatrixList, MatrixListMut, MatrixRef, Sgemm,
@@ -119,9 +119,9 @@ impl EpilogueArgs {
         &self,
         kernel: &Sgemm<ByName>,
         device: &Device,
-        a: &impl AsMatrix<Element = f32>,
-        b: &impl AsMatrix<Element = f32>,
-        c: &mut impl AsMatrixMut<Element = f32>,
+        a: &impl AsMatrixOf<f32>,
+        b: &impl AsMatrixOf<f32>,
+        c: &mut impl AsMatrixMutOf<f32>,
     ) -> Result<LaunchReport, Error> {
         let given: Result<Vec<ArgView<'_>>, Error> =
             self.arrays.iter().map(EpilogueArray::given).collect();

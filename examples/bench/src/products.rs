@@ -104,7 +104,8 @@ impl Matrices {
     ) -> Result<Self, Error> {
         let (buffer, pitch) = match padded {
             true => {
-                let matrix = device.upload_matrix(elements, batch.unwrap_or(1) * rows, cols)?;
+                let matrix =
+                    device.upload_matrix_padded(elements, batch.unwrap_or(1) * rows, cols)?;
                 let pitch = matrix.pitch();
                 (matrix.into_buffer(), pitch)
             }

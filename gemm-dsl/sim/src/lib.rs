@@ -76,6 +76,9 @@ pub use trace::{AccessEvent, Action, BoxCopy, Detail, Event, EventKind, Operand,
 
 use gemm_dsl::ir::VerifiedKernel;
 
+/// True if the compiler optimised this crate. Otherwise a launch takes 10 to 50 times as long.
+pub const IS_OPTIMISED: bool = cfg!(is_optimised);
+
 /// Runs a kernel and returns its counters.
 ///
 /// `buffers` has one entry, a buffer or a list of buffers, for each buffer parameter. `scalars` has

@@ -10,7 +10,7 @@ use super::tree::{Binary, Block, ClosureParam, Let, Node, NodeKind, NodeSpan, Un
 use super::typing::{Float, Typing, ValueType};
 use crate::error::SpecError;
 use crate::expr::messages;
-use crate::expr::scope::{ExprScope, KEYWORDS, RESERVED, WAVES};
+use crate::expr::scope::{ExprScope, KEYWORDS, WAVES};
 use crate::expr::suggestion;
 use crate::expr::typing::Type;
 use operation::CheckedOperand;
@@ -217,7 +217,7 @@ impl<'c> Checker<'c> {
         let key = self.scope.key;
         let lent = self.scope.names().any(|known| known == name);
         let is_waves = name == WAVES && self.scope.has_waves();
-        if lent || RESERVED.contains(&name) || KEYWORDS.contains(&name) {
+        if lent || self.scope.reserved.contains(&name) || KEYWORDS.contains(&name) {
             self.fault(messages::reserved(key, at, name));
         } else if is_waves || self.scope.function(name).is_some() {
             self.fault(messages::function_name(key, at, name));

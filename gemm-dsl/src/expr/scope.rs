@@ -15,6 +15,8 @@ pub struct ExprScope {
     pub values: (usize, usize),
     /// Description of these values, for messages.
     pub meaning: &'static str,
+    /// Names that parameters and definitions must not have, except a lent name.
+    pub reserved: &'static [&'static str],
     /// Reserved name that a value after the first may have, because the name stands for this value.
     pub lent: Option<&'static str>,
     /// Indices that operands after the values may have; `&[]` is the index of a scalar.
@@ -95,8 +97,11 @@ impl ExprScope {
     }
 }
 
-/// Names that parameters and definitions must not have, except a name that the scope lends.
-pub(super) const RESERVED: &[&str] = &["m", "n", "k", "len", "batch", "row", "col", "i"];
+/// Reserved names of GEMMs: integers that some expression or condition may read.
+const IN_GEMM: &[&str] = &["m", "n", "k", "len", "batch", "row", "col", "i"];
+
+/// Reserved names of reductions: integers that some expression may read.
+const IN_REDUCTION: &[&str] = &["i", "len"];
 
 /// Name of the function of a tile that conditions may call.
 pub(crate) const WAVES: &str = "waves";
@@ -109,6 +114,7 @@ pub static EPILOGUE: ExprScope = ExprScope {
     example: "|acc| max(acc, 0.0)",
     values: (1, 1),
     meaning: "the accumulator",
+    reserved: IN_GEMM,
     lent: None,
     operands: &[&[], &["n"], &["m"], &["m", "n"]],
     output: Some(("c", &["m", "n"])),
@@ -129,6 +135,7 @@ pub static MAP: ExprScope = ExprScope {
     example: "|x| x * x",
     values: (1, 4),
     meaning: "one for each input array",
+    reserved: IN_REDUCTION,
     lent: None,
     operands: &[],
     output: None,
@@ -144,6 +151,7 @@ pub static FINISH: ExprScope = ExprScope {
     values: (1, 3),
     meaning: "the folded value (mean and variance under `mean_var`), then optionally the number \
               of elements",
+    reserved: IN_REDUCTION,
     lent: Some("len"),
     operands: &[],
     output: None,
@@ -158,6 +166,7 @@ pub static FOLD: ExprScope = ExprScope {
     example: "|a, b| max(a, b)",
     values: (2, 2),
     meaning: "two values to fold",
+    reserved: IN_REDUCTION,
     lent: None,
     operands: &[],
     output: None,
@@ -172,6 +181,7 @@ pub static IDENTITY: ExprScope = ExprScope {
     example: "0.0",
     values: (0, 0),
     meaning: "nothing",
+    reserved: IN_REDUCTION,
     lent: None,
     operands: &[],
     output: None,
@@ -186,6 +196,7 @@ pub static REDUCE_TABLE: ExprScope = ExprScope {
     example: "len <= 64",
     values: (0, 0),
     meaning: "nothing",
+    reserved: IN_REDUCTION,
     lent: None,
     operands: &[],
     output: None,
@@ -204,6 +215,7 @@ pub static SGEMM_TABLE: ExprScope = ExprScope {
     example: "m <= 64",
     values: (0, 0),
     meaning: "nothing",
+    reserved: IN_GEMM,
     lent: None,
     operands: &[],
     output: None,

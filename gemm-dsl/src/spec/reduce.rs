@@ -123,7 +123,7 @@ spec! {
         /// commutative, because spec and shape determine the grouping and order of elements.
         fold(Fold): Option<Fold> = None::<Fold>, "fold_{}", what(Results);
         /// Identity of `fold`: the value that leaves any other unchanged. It replaces missing
-        /// elements.
+        /// elements. NaN is the identity only of a fold that ignores NaN.
         identity(Identity): Option<Identity> = None::<Identity>, "identity_{}", on FOLD, what;
         /// Expression of one element from each of one to four arrays. Its values are folded. It may
         /// use two integers: the element's index `i` and the number of elements `len`. It replaces
@@ -157,7 +157,9 @@ spec! {
         /// Number of threads that fold one result together. For rows and segments: a power of two
         /// up to 32, or the whole block; default 32. For columns: a power of two up to the size of
         /// the block; default 8. A block then covers `block / group` adjacent columns, or under
-        /// `float4` as many vectors of columns.
+        /// `float4` as many vectors of columns. The threads of a group divide the elements, so a
+        /// small group makes long serial sums: with one thread, an `f32` sum of ones stops at
+        /// 2^24. Use a larger group, `blocks`, `compensated` or `acc: f64` for long columns.
         group(u32): Option<u32> = None::<u32>, "group{}", least 1 "a result needs at least one \
                                                                    thread", on MANY;
         /// Order in which a block combines its values in shared memory.

@@ -4,8 +4,8 @@
 //! the first call through `cudarc`.
 
 use crate::error::{Error, Result};
-use cudarc::driver::sys::{self, CUresult};
-use cudarc::driver::{CudaContext, DriverError};
+use cudarc::driver::sys::{self, CUevent, CUresult};
+use cudarc::driver::{CudaContext, CudaEvent, DriverError};
 use libloading::Library;
 use std::sync::OnceLock;
 
@@ -19,9 +19,19 @@ const NEWEST_FUNCTIONS: &[&str] = &[
     "cuDevicePrimaryCtxRelease_v2",
 ];
 
-/// Returns true if the driver's library can be loaded.
+/// Returns true if the driver's library can be loaded, and is not the stub of a CUDA toolkit.
 pub(crate) fn is_installed() -> bool {
-    library().is_some()
+    library().is_some_and(|library| !is_stub(&library))
+}
+
+/// Returns true for the stub library of a CUDA toolkit. Programs link to it on machines without a
+/// driver; all of its functions fail.
+#[allow(unsafe_code, reason = "the driver is loaded at run time")]
+fn is_stub(library: &Library) -> bool {
+    type Init = unsafe extern "C" fn(u32) -> i32;
+    // SAFETY: cuda.h declares this type, and the driver allows any number of calls.
+    let status = unsafe { library.get::<Init>("cuInit").map(|init| init(0)) };
+    status.is_ok_and(|status| status == CUresult::CUDA_ERROR_STUB_LIBRARY as i32)
 }
 
 /// Loads the driver's library without `cudarc`. If `cudarc` is linked to the driver, it has no
@@ -45,9 +55,7 @@ fn count() -> Result<usize> {
     check_library()?;
     match CudaContext::device_count() {
         Ok(count) => Ok(usize::try_from(count).unwrap_or(0)),
-        Err(DriverError(CUresult::CUDA_ERROR_NO_DEVICE | CUresult::CUDA_ERROR_STUB_LIBRARY)) => {
-            Ok(0)
-        }
+        Err(DriverError(CUresult::CUDA_ERROR_NO_DEVICE)) => Ok(0),
         Err(error) => Err(failed("initialising")(error)),
     }
 }
@@ -78,22 +86,58 @@ pub(crate) fn check_ordinal(ordinal: usize) -> Result<()> {
 fn check_library() -> Result<()> {
     static CHECK: OnceLock<Result<(), String>> = OnceLock::new();
     let outcome = CHECK.get_or_init(|| {
-        if !is_installed() {
+        let Some(library) = library() else {
             return Err("its library (libcuda.so.1 or nvcuda.dll) cannot be loaded".to_owned());
+        };
+        if is_stub(&library) {
+            return Err("the library found is the stub of a CUDA toolkit. Remove the toolkit's \
+                        directory `stubs` from the loader's path (LD_LIBRARY_PATH)"
+                .to_owned());
         }
-        first_missing_function()
+        first_missing_function(&library)
             .map_or(Ok(()), |name| Err(format!("the installed one is too old: it has no {name}")))
     });
     outcome.clone().map_err(|reason| Error::DriverMissing { reason })
 }
 
 #[allow(unsafe_code, reason = "the driver is loaded at run time")]
-fn first_missing_function() -> Option<&'static str> {
-    let library = library()?;
+fn first_missing_function(library: &Library) -> Option<&'static str> {
     NEWEST_FUNCTIONS.iter().copied().find(|name| {
         // SAFETY: the symbol is looked up and not called.
         unsafe { library.get::<unsafe extern "C" fn()>(*name) }.is_err()
     })
+}
+
+/// Time in milliseconds between two recorded events. Waits for both.
+///
+/// `CudaEvent::elapsed_ms` panics on drivers before CUDA 12.8 if `cudarc` is built for CUDA 13: it
+/// asks for `cuEventElapsedTime_v2`. All drivers have the older function.
+///
+/// # Errors
+/// * [`Error::DriverMissing`] if the driver has neither function.
+/// * [`Error::Driver`] if the events cannot be compared.
+#[allow(unsafe_code, reason = "the driver is loaded at run time")]
+pub fn elapsed_ms(start: &CudaEvent, end: &CudaEvent) -> Result<f32> {
+    type Elapsed = unsafe extern "C" fn(*mut f32, CUevent, CUevent) -> CUresult;
+    static FOUND: OnceLock<Option<(Library, Elapsed)>> = OnceLock::new();
+    let found = FOUND.get_or_init(|| {
+        let library = library()?;
+        // SAFETY: cuda.h declares this type.
+        let elapsed = unsafe { library.get::<Elapsed>("cuEventElapsedTime").map(|found| *found) };
+        Some((library, elapsed.ok()?))
+    });
+    let Some((_, elapsed)) = found else {
+        let reason = "the installed one is too old: it has no cuEventElapsedTime".to_owned();
+        return Err(Error::DriverMissing { reason });
+    };
+    for event in [start, end] {
+        event.synchronize().map_err(failed("waiting for an event"))?;
+    }
+    let mut time = 0.0;
+    // SAFETY: the pointer is valid for the call, and both events exist.
+    let status = unsafe { elapsed(&raw mut time, start.cu_event(), end.cu_event()) };
+    status.result().map_err(failed("reading the time between two events"))?;
+    Ok(time)
 }
 
 /// Converts an error of the driver. `doing` names the failed action, such as "loading a kernel".
@@ -103,6 +147,7 @@ pub fn failed(doing: impl Into<String>) -> impl FnOnce(DriverError) -> Error {
             Ok(text) => text.to_string_lossy().into_owned(),
             Err(_) => "the driver has no explanation".to_owned(),
         };
-        Error::Driver { doing: doing.into(), code: format!("{:?}", error.0), text }
+        let code = format!("{:?}", error.0);
+        Error::Driver { doing: doing.into(), code, status: error.0 as i32, text }
     }
 }

@@ -2,17 +2,19 @@
 //!
 //! All work goes to one stream. The runtime uses its own allocations on this stream only, so they
 //! need no other synchronisation. A user may use slices on other streams of the context, so
-//! [`Gpu::pass`] awaits and records `cudarc`'s events for slices.
+//! [`Gpu::pass`] orders a launch with the work of other streams on its slices.
 
 mod area;
 mod code;
 mod memory;
 mod replacement;
 mod scratch;
+mod slice_use;
 
 pub(crate) use memory::{Allocation, GpuAddress};
 pub use replacement::Replacement;
 pub(crate) use scratch::Workspace;
+pub use slice_use::SliceUse;
 
 use super::driver::{self, failed};
 use super::{Area, Areas, Backend, Borrowed};
@@ -57,17 +59,26 @@ impl Gpu {
         stream: Arc<CudaStream>,
         cache: Cache,
     ) -> Result<Self> {
-        if !Arc::ptr_eq(stream.context(), &context) {
+        if stream.context().cu_ctx() != context.cu_ctx() {
             return Err(Error::Stream {
                 reason: "it does not belong to the cudarc context of the call",
             });
         }
-        if stream.cu_stream() as usize == PER_THREAD_STREAM {
-            return Err(Error::Stream {
-                reason: "the per-thread default stream is a different one in each thread, so \
-                         nothing orders their work; use CudaContext::new_stream",
-            });
-        }
+        let context = Arc::clone(stream.context());
+        let stream = match stream.cu_stream() as usize == PER_THREAD_STREAM {
+            false => stream,
+            // From here on, the context has several streams, and `cudarc` orders them by events.
+            true if context.is_event_tracking() => {
+                context.new_stream().map_err(failed("creating a stream"))?
+            }
+            true => {
+                return Err(Error::Stream {
+                    reason: "the per-thread default stream is a different one in each thread, and \
+                             the context does not track events that would order their work; use \
+                             CudaContext::new_stream",
+                });
+            }
+        };
         let attribute = |attribute| {
             let value = context.attribute(attribute);
             let value = value.map_err(failed("reading the GPU's properties"))?;
@@ -114,27 +125,40 @@ impl Gpu {
         &self.stream
     }
 
-    /// Returns true if a slice belongs to this GPU's context. Only then do `cudarc`'s events order
-    /// its uses.
+    /// Returns true if a slice belongs to this GPU's context. Several `CudaContext`s may stand for
+    /// one context of the driver.
     fn owns<T>(&self, slice: &impl DeviceSlice<T>) -> bool {
-        Arc::ptr_eq(slice.stream().context(), &self.context)
+        slice.stream().context().cu_ctx() == self.context.cu_ctx()
     }
 
-    /// Gets the address of a slice through `address`. This function makes a stream wait for the
-    /// slice's events, and returns a guard that records the use of the slice on this stream.
+    /// Gets the address of a slice through `address`. `owner` is the stream that the slice belongs
+    /// to. This function makes a stream wait for the slice's events, and returns a guard that records
+    /// the use of the slice on this stream.
     ///
-    /// Neither the wait nor the record is allowed while the device's stream is captured. During a
+    /// `cudarc` records no events in a `CudaContext` with one stream. A slice of another such
+    /// `CudaContext` is ordered with its own stream.
+    ///
+    /// Neither waits nor records are allowed while the device's stream is captured. During a
     /// capture, the bystander stream waits instead, which has no effect, and no use is recorded.
     fn pass<'a>(
         &'a self,
+        owner: &Arc<CudaStream>,
         address: impl FnOnce(&'a CudaStream) -> (u64, SyncOnDrop<'a>),
-    ) -> Result<(u64, Option<SyncOnDrop<'a>>)> {
-        if self.context.is_managing_stream_synchronization() && self.is_capturing()? {
+    ) -> Result<(u64, Option<SliceUse<'a>>)> {
+        let is_other = !Arc::ptr_eq(owner.context(), &self.context);
+        let is_tracked = self.context.is_managing_stream_synchronization();
+        if (is_tracked || is_other) && self.is_capturing()? {
             let (address, used) = address(&self.bystander);
             std::mem::forget(used);
             return Ok((address, None));
         }
         let (address, used) = address(&self.stream);
+        let used = match (is_other, owner.context().is_managing_stream_synchronization()) {
+            (true, false) => SliceUse::join(&self.stream, owner)?,
+            // The other context relies on events, which this one does not record.
+            (true, true) if !is_tracked => SliceUse::Tracked(SyncOnDrop::sync_stream(&self.stream)),
+            _ => SliceUse::Tracked(used),
+        };
         Ok((address, Some(used)))
     }
 
@@ -240,7 +264,8 @@ impl Backend for Gpu {
         if !self.owns(&view) {
             return Ok(None);
         }
-        let (at, used) = self.pass(|stream| view.view_ptr(stream))?;
+        let owner = Arc::clone(view.stream());
+        let (at, used) = self.pass(&owner, |stream| view.view_ptr(stream))?;
         Ok(Some((GpuAddress { at, elem: T::ELEM }, used)))
     }
 
@@ -251,7 +276,8 @@ impl Backend for Gpu {
         if !self.owns(&view) {
             return Ok(None);
         }
-        let (at, used) = self.pass(|stream| view.view_ptr_mut(stream))?;
+        let owner = Arc::clone(view.stream());
+        let (at, used) = self.pass(&owner, |stream| view.view_ptr_mut(stream))?;
         Ok(Some((GpuAddress { at, elem: T::ELEM }, used)))
     }
 }

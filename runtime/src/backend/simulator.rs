@@ -3,6 +3,7 @@
 
 mod counters;
 pub mod fault;
+mod speed;
 pub mod watch;
 
 pub use counters::StepCounters;
@@ -184,6 +185,7 @@ impl Backend for Simulator {
         options.compiled = *compiled;
         options.unchecked = *unchecked;
         let kernel = program.bodies()?.kernel(kernel);
+        let _timed = speed::Timed::start();
         let Some(watch) = watch else {
             let profile = gemm_sim::profile(kernel, &buffers, &scalars, &options)?;
             return Ok(Some(Box::new(StepCounters::from_profile(&profile))));

@@ -133,7 +133,8 @@ pub fn encode(
     }
     Err(Error::Driver {
         doing: "encoding a tensor map".to_owned(),
-        code: format!("CUresult {status}"),
+        code: "CUresult".to_owned(),
+        status,
         text: format!("extents {extents:?}, strides {strides:?} in bytes, boxes {tile:?}"),
     })
 }

@@ -14,7 +14,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::ptr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 type Handle = *mut c_void;
 /// `nvrtcResult` as an integer, because newer libraries may return unknown values.
@@ -30,11 +30,16 @@ pub(crate) struct Need {
     pub(crate) release: Release,
 }
 
+/// Version of NVRTC with the build: major, minor, build.
+pub(super) type Build = (u32, u32, u32);
+
 /// Entry points of NVRTC, with the library that they belong to.
 pub(super) struct Nvrtc {
     /// Name or path by which the library was loaded.
     file: String,
     version: Release,
+    /// Number of the build, once it has been read.
+    build: OnceLock<u32>,
     /// Architectures for which it compiles, 90 for `sm_90`. Empty before CUDA 11.2, which cannot
     /// list them.
     archs: Vec<u32>,
@@ -47,10 +52,10 @@ pub(super) struct Nvrtc {
         *const *const c_char,
     ) -> Status,
     compile: unsafe extern "C" fn(Handle, c_int, *const *const c_char) -> Status,
-    cubin_size: unsafe extern "C" fn(Handle, *mut usize) -> Status,
-    cubin: unsafe extern "C" fn(Handle, *mut c_char) -> Status,
-    log_size: unsafe extern "C" fn(Handle, *mut usize) -> Status,
-    log: unsafe extern "C" fn(Handle, *mut c_char) -> Status,
+    ptx: Output,
+    /// `None` before CUDA 11.1.
+    cubin: Option<Output>,
+    log: Output,
     destroy: unsafe extern "C" fn(*mut Handle) -> Status,
     error_string: unsafe extern "C" fn(Status) -> *const c_char,
     /// NVRTC and its builtins, which stay loaded as long as the entry points are reachable.
@@ -145,18 +150,18 @@ impl Nvrtc {
                 open(path)?
             }
         };
-        // SAFETY: nvrtc.h declares these types, unchanged since CUDA 11.1.
+        // SAFETY: nvrtc.h declares these types, unchanged since CUDA 11.0.
         let mut nvrtc = unsafe {
             Self {
                 file: candidate.to_string(),
                 version: (0, 0),
+                build: OnceLock::new(),
                 archs: Vec::new(),
                 create: symbol(&library, "nvrtcCreateProgram")?,
                 compile: symbol(&library, "nvrtcCompileProgram")?,
-                cubin_size: symbol(&library, "nvrtcGetCUBINSize")?,
-                cubin: symbol(&library, "nvrtcGetCUBIN")?,
-                log_size: symbol(&library, "nvrtcGetProgramLogSize")?,
-                log: symbol(&library, "nvrtcGetProgramLog")?,
+                ptx: Output::find(&library, "nvrtcGetPTX")?,
+                cubin: Output::find(&library, "nvrtcGetCUBIN").ok(),
+                log: Output::find(&library, "nvrtcGetProgramLog")?,
                 destroy: symbol(&library, "nvrtcDestroyProgram")?,
                 error_string: symbol(&library, "nvrtcGetErrorString")?,
                 _libraries: Vec::new(),
@@ -179,9 +184,20 @@ impl Nvrtc {
         Ok(nvrtc)
     }
 
-    /// Version of the library, `(major, minor)`.
-    pub(super) fn version(&self) -> Release {
-        self.version
+    /// Version of the library with its build.
+    ///
+    /// `nvrtcVersion` does not report the build, and the libraries of Python wheels do not have it
+    /// in their names. All releases write it into the PTX of any program, so the first call compiles
+    /// an empty one. That takes 30 to 200 ms, and is only done where kernels are compiled. The build
+    /// is 0 if the PTX does not have it.
+    pub(super) fn build(&self) -> Build {
+        let (major, minor) = self.version;
+        let read = || {
+            let ptx = self.translate("version.cu", "", &[], self.ptx).map(|(ptx, _)| ptx);
+            let ptx = String::from_utf8_lossy(&ptx.unwrap_or_default()).into_owned();
+            build_in(&ptx, self.version).unwrap_or(0)
+        };
+        (major, minor, *self.build.get_or_init(read))
     }
 
     /// Checks that the library meets a need.
@@ -192,6 +208,12 @@ impl Nvrtc {
             && !self.archs.contains(&arch.number())
         {
             return Err(format!("{file}: NVRTC {major}.{minor} does not know {arch}"));
+        }
+        if self.cubin.is_none() {
+            return Err(format!(
+                "{file}: NVRTC {major}.{minor} returns no machine code, which needs NVRTC 11.1 or \
+                 later"
+            ));
         }
         if self.version < need.release {
             let (least, minor_least) = need.release;
@@ -211,20 +233,34 @@ impl Nvrtc {
         flags: &[String],
     ) -> Result<Compiled> {
         let file = format!("{name}.cu");
-        let failed = |reason: String, log: &str| Error::Compile {
+        let Some(cubin) = self.cubin else { unreachable!("Found::search: `meets` needs it") };
+        let compiled = self.translate(&file, source, flags, cubin);
+        let (cubin, log) = compiled.map_err(|(reason, log)| Error::Compile {
             name: name.to_owned(),
             arch: arch.to_string(),
             reason,
-            listing: listing(log, &file, source),
-        };
+            listing: listing(&log, &file, source),
+        })?;
+        Ok(Compiled { cubin, log })
+    }
+
+    /// Translates one file. Returns the output and the log, or the reason for a failure and the log.
+    fn translate(
+        &self,
+        file: &str,
+        source: &str,
+        flags: &[String],
+        output: Output,
+    ) -> Result<(Vec<u8>, String), (String, String)> {
+        let failed = |reason: String| (reason, String::new());
         let c_string = |text: &str| {
-            CString::new(text).map_err(|_| failed("the text contains a NUL byte".to_owned(), ""))
+            CString::new(text).map_err(|_| failed("the text contains a NUL byte".to_owned()))
         };
-        let (c_source, c_name) = (c_string(source)?, c_string(&file)?);
-        let c_flags: Vec<CString> = flags.iter().map(|f| c_string(f)).collect::<Result<_>>()?;
+        let (c_source, c_name) = (c_string(source)?, c_string(file)?);
+        let c_flags = flags.iter().map(|f| c_string(f)).collect::<Result<Vec<CString>, _>>()?;
         let flag_pointers: Vec<*const c_char> = c_flags.iter().map(|f| f.as_ptr()).collect();
         let flag_count = c_int::try_from(flag_pointers.len())
-            .map_err(|_| failed("too many options".to_owned(), ""))?;
+            .map_err(|_| failed("too many options".to_owned()))?;
 
         let mut handle = ptr::null_mut();
         // SAFETY: both strings are NUL-terminated and outlive the program; there are no headers.
@@ -239,21 +275,19 @@ impl Nvrtc {
             )
         };
         if status != SUCCESS {
-            return Err(failed(self.describe(status), ""));
+            return Err(failed(self.describe(status)));
         }
         let program = Program { nvrtc: self, handle };
         // SAFETY: the handle is live, and the pointers refer to `flag_count` NUL-terminated
         // strings.
         let status = unsafe { (self.compile)(handle, flag_count, flag_pointers.as_ptr()) };
-        let log = program.bytes(self.log_size, self.log).unwrap_or_default();
+        let log = program.bytes(self.log).unwrap_or_default();
         let log = String::from_utf8_lossy(&log).trim_end_matches('\0').to_owned();
-        if status != SUCCESS {
-            return Err(failed(self.describe(status), &log));
+        let done = if status == SUCCESS { program.bytes(output) } else { Err(status) };
+        match done {
+            Ok(bytes) => Ok((bytes, log)),
+            Err(status) => Err((self.describe(status), log)),
         }
-        let cubin = program
-            .bytes(self.cubin_size, self.cubin)
-            .map_err(|status| failed(self.describe(status), &log))?;
-        Ok(Compiled { cubin, log })
     }
 
     /// NVRTC's name of a status.
@@ -276,6 +310,35 @@ impl Nvrtc {
     }
 }
 
+/// Functions that return the size and the content of an output of a program.
+#[derive(Clone, Copy)]
+struct Output {
+    size: unsafe extern "C" fn(Handle, *mut usize) -> Status,
+    content: unsafe extern "C" fn(Handle, *mut c_char) -> Status,
+}
+
+impl Output {
+    /// Looks up `name` and the function of its size.
+    ///
+    /// # Safety
+    /// The functions must have the types of nvrtc.h for outputs.
+    #[allow(unsafe_code, reason = "a symbol's type cannot be checked")]
+    unsafe fn find(library: &Library, name: &str) -> Result<Self, String> {
+        // SAFETY: the caller ensures that the types are right.
+        unsafe {
+            let size = symbol(library, &format!("{name}Size"))?;
+            Ok(Self { size, content: symbol(library, name)? })
+        }
+    }
+}
+
+/// Number of the build in PTX, from the comment `release 13.0, V13.0.88`.
+fn build_in(ptx: &str, (major, minor): Release) -> Option<u32> {
+    let (_, rest) = ptx.split_once(&format!("V{major}.{minor}."))?;
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    rest[..end].parse().ok()
+}
+
 /// NVRTC program, destroyed when dropped.
 struct Program<'a> {
     nvrtc: &'a Nvrtc,
@@ -284,22 +347,17 @@ struct Program<'a> {
 
 #[allow(unsafe_code, reason = "calls of the C library")]
 impl Program<'_> {
-    /// Reads a value of the program with two functions: one returns the size, the other the
-    /// content.
-    fn bytes(
-        &self,
-        size: unsafe extern "C" fn(Handle, *mut usize) -> Status,
-        content: unsafe extern "C" fn(Handle, *mut c_char) -> Status,
-    ) -> Result<Vec<u8>, Status> {
+    /// Reads an output of the program.
+    fn bytes(&self, output: Output) -> Result<Vec<u8>, Status> {
         let mut len = 0;
         // SAFETY: the handle is live and the pointer valid for the call.
-        let status = unsafe { size(self.handle, &mut len) };
+        let status = unsafe { (output.size)(self.handle, &mut len) };
         if status != SUCCESS {
             return Err(status);
         }
         let mut bytes = vec![0_u8; len];
         // SAFETY: the buffer has as many bytes as the library will write.
-        let status = unsafe { content(self.handle, bytes.as_mut_ptr().cast()) };
+        let status = unsafe { (output.content)(self.handle, bytes.as_mut_ptr().cast()) };
         if status == SUCCESS { Ok(bytes) } else { Err(status) }
     }
 }
@@ -352,7 +410,26 @@ fn builtins_beside(library: &Path) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::builtins_beside;
+    use super::{build_in, builtins_beside};
+
+    #[test]
+    fn the_build_is_read_from_ptx() {
+        let ptx = |version: &str| {
+            format!("//\n// Cuda compilation tools, release 13.0, {version}\n// Based on NVVM\n")
+        };
+        for (version, build) in [
+            ("V13.0.48", Some(48)),
+            ("V13.0.88", Some(88)),
+            ("V13.0.0", Some(0)),
+            ("V13.1.3", None),
+            ("V13.0.", None),
+            ("13.0.88", None),
+        ] {
+            assert_eq!(build_in(&ptx(version), (13, 0)), build, "{version}");
+        }
+        assert_eq!(build_in("V13.0.48", (13, 0)), Some(48));
+        assert_eq!(build_in("", (13, 0)), None);
+    }
 
     #[test]
     fn builtins_are_found_beside_the_library_alone() {

@@ -1,5 +1,7 @@
 //! Parts of messages.
 
+use gemm_dsl::error::counted;
+
 pub(super) fn more(others: usize) -> String {
     if others == 0 { String::new() } else { format!(" (further failures: {others})") }
 }
@@ -32,6 +34,14 @@ pub(super) fn kernel_type(
         "{kernel} takes {takes}: its type is `{needed}`, not `{found}`. Use `{needed}`, or \
          `{by_name}`, which takes any operands"
     )
+}
+
+/// Size in bytes. The greatest number stands for all sizes that a `u64` cannot count.
+pub(super) fn size(bytes: u64) -> String {
+    match bytes {
+        u64::MAX => "2^64 bytes or more".to_owned(),
+        bytes => counted(bytes, "byte"),
+    }
 }
 
 /// List of operands in messages.

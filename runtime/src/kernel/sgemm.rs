@@ -13,10 +13,10 @@ use crate::device::Device;
 use crate::error::Error;
 use crate::error::Result;
 use crate::matrix::Matrix;
-use crate::operand::{Input, Output};
+use crate::operand::{Input, InputOf, OutputOf};
 use crate::program::CachedProgram;
 use crate::report::LaunchReport;
-use crate::view::{AsMatrix, AsMatrixMut, MatrixRef};
+use crate::view::{AsMatrixMutOf, AsMatrixOf, MatrixRef};
 use bind::{NamedExtent, check_exact, elements};
 use gemm_dsl::ir::Operand;
 use gemm_dsl::spec::{Factor, SgemmSpec};
@@ -91,11 +91,11 @@ impl<E> Sgemm<E> {
             let by_column = [0, 1].map(|nth| program.by_column(Operand::Input(nth)));
             let upload = |elements: &[f32], rows, cols, by_column| {
                 let (lines, line) = if by_column { (cols, rows) } else { (rows, cols) };
-                device.upload_matrix(elements, lines, line)
+                device.upload_matrix_padded(elements, lines, line)
             };
             let (a, b) = (upload(a, m, k, by_column[0])?, upload(b, k, n, by_column[1])?);
             let (a, b) = (viewed(&a, by_column[0]), viewed(&b, by_column[1]));
-            let mut c = device.alloc_matrix(m, n)?;
+            let mut c = device.alloc_matrix_padded(m, n)?;
             self.launch(device, &a, &b, &mut c, size)?;
             return device.download_matrix(&c);
         }
@@ -131,9 +131,9 @@ impl<E> Sgemm<E> {
         size: (usize, usize, usize),
     ) -> Result<LaunchReport>
     where
-        A: Input<Element = f32> + ?Sized,
-        B: Input<Element = f32> + ?Sized,
-        C: Output<Element = f32> + ?Sized,
+        A: InputOf<f32> + ?Sized,
+        B: InputOf<f32> + ?Sized,
+        C: OutputOf<f32> + ?Sized,
         (): OperandsFor<E>,
     {
         let what = Callee::Kernel(&self.source);
@@ -253,9 +253,9 @@ impl<E, O> Call<'_, SgemmSpec, E, O> {
     ///   [`Error::RepeatedOperand`] and [`Error::WrongOperand`].
     pub fn launch<A, B, C>(&self, a: &A, b: &B, c: &mut C) -> Result<LaunchReport>
     where
-        A: AsMatrix<Element = f32> + ?Sized,
-        B: AsMatrix<Element = f32> + ?Sized,
-        C: AsMatrixMut<Element = f32> + ?Sized,
+        A: AsMatrixOf<f32> + ?Sized,
+        B: AsMatrixOf<f32> + ?Sized,
+        C: AsMatrixMutOf<f32> + ?Sized,
         O: OperandsFor<E>,
     {
         let splits = [a.splits(Factor::A), b.splits(Factor::B)];

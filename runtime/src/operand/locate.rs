@@ -1,13 +1,13 @@
 //! Location of operands: checks that they belong to the device, and gives their addresses.
 
 use super::{Exclusive, Input, ListArrays, Output, Shared};
+use crate::backend::gpu::SliceUse;
 use crate::backend::{ArrayList, Backend, Place};
 use crate::buffer::{BufferView, ELEMENTS};
 use crate::device::{Device, On};
 use crate::error::{Error, Owner, Result};
 use crate::kernel_arg::Address;
 use crate::shape::Shape;
-use cudarc::driver::SyncOnDrop;
 use gemm_dsl::target::element::Element;
 
 /// Operand on the device of the call.
@@ -19,9 +19,9 @@ pub struct LocatedOperand<'a, B: Backend> {
     pub shape: Option<Shape>,
     /// Guard, dropped after the launch. The drop records the use of a `cudarc` slice on the
     /// device's stream, and `cudarc` orders later work of other streams after this use.
-    _used: Option<SyncOnDrop<'a>>,
+    _used: Option<SliceUse<'a>>,
     /// Guards for the arrays of a list.
-    _all_used: Vec<SyncOnDrop<'a>>,
+    _all_used: Vec<SliceUse<'a>>,
 }
 
 impl<B: Backend> LocatedOperand<'_, B> {
@@ -65,10 +65,10 @@ pub fn resolve<'a, T: Element, B: Backend>(
         |view| on.backend.slice(view)?.ok_or_else(|| wrong_device(on, argument, Owner::Context));
     let (address, used) = match elements {
         Shared::Buffer(view) => (view_of(on, &view, argument)?, None),
-        Shared::Cuda(view) => slice(view)?,
-        Shared::List(arrays, views) => {
+        Shared::Cuda(part) => slice(part.view())?,
+        Shared::List(arrays, slices) => {
             let place = Place::List(listed(on, arrays, argument)?);
-            let used = views.into_iter().map(slice);
+            let used = slices.views().into_iter().map(slice);
             let used = used.filter_map(|slice| slice.map(|(_, used)| used).transpose());
             let all_used = used.collect::<Result<_>>()?;
             return Ok(LocatedOperand { place, shape, _used: None, _all_used: all_used });
@@ -141,7 +141,7 @@ fn wrong_device<B>(on: On<'_, B>, argument: &str, belongs: Owner) -> Error {
 
 fn resolved<'a, B: Backend>(
     address: B::Address,
-    used: Option<SyncOnDrop<'a>>,
+    used: Option<SliceUse<'a>>,
     len: usize,
     shape: Option<Shape>,
     argument: &str,

@@ -1,12 +1,15 @@
 //! Launches of macro calls.
 
+use super::kept::MAX_KEPT;
 use crate::generic::Kernel;
 use crate::slot::KernelSlot;
 use crate::{
-    Device, Error, MatrixMut, MatrixRef, N, ReduceKernel, Sgemm, reduce_kernel, sgemm_kernel,
+    Device, Error, MatrixMut, MatrixRef, N, ReduceKernel, ReduceSpec, Sgemm, reduce_kernel,
+    sgemm_kernel,
 };
 use gemm_dsl::artifact::Artifact;
 use gemm_dsl::{Family, Plan};
+use std::sync::Arc;
 
 const LAYER: Sgemm<(N, f32)> = sgemm_kernel!(
     tile: 16x16x8, thread: 4x4, split_k: 2, pitched,
@@ -77,4 +80,79 @@ fn launches_do_not_read_the_spec() -> Result<(), Error> {
 fn a_simulator_without_bodies_reads_the_spec() {
     let error = layer(&unreadable(&LAYER, slot!()), &Device::simulator()).expect_err("no spec");
     assert!(matches!(error, Error::Spec(_)), "{error}");
+}
+
+/// Kernel of a spec that differs from all others by its name.
+fn named(n: usize) -> ReduceKernel {
+    ReduceKernel::new(format!("block: 32, name: k{n}").parse().expect("a spec")).expect("sound")
+}
+
+/// A server that takes specs as text keeps a bounded number of them, and every launch is right.
+#[test]
+fn ten_thousand_specs_are_bounded() -> Result<(), Error> {
+    let device = Device::simulator();
+    assert_eq!(SUM.run(&device, &[1.0, 2.0])?, 3.0);
+    let report = {
+        let (kernel, x, mut sum) = (named(0), device.upload(&[4.0, 5.0])?, device.alloc(1)?);
+        kernel.launch(&device, &x, &mut sum)?
+    };
+    // The program of a macro call and the one of a report stay; they are used longest ago.
+    for n in 1..10_000 {
+        let kernel = named(n);
+        if n % 500 == 0 {
+            assert_eq!(kernel.run(&device, &[1.0, 2.0, n as f32])?, 3.0 + n as f32);
+        } else {
+            drop(kernel.prepare(&device)?);
+        }
+        assert!(device.kept_kernels() <= MAX_KEPT, "{n}");
+    }
+    assert_eq!(device.kept_kernels(), MAX_KEPT);
+    let is_kept = |n| device.programs().is_kept::<ReduceSpec>(named(n).spec_line());
+    assert!(is_kept(0) && is_kept(9_999) && !is_kept(1) && !is_kept(9_000));
+    assert!(device.programs().is_kept::<ReduceSpec>(SUM.spec_line()));
+    drop(report);
+    named(10_000).prepare(&device)?;
+    assert!(!is_kept(0) && is_kept(10_000));
+    Ok(())
+}
+
+#[test]
+fn the_least_recently_used_programs_are_evicted() -> Result<(), Error> {
+    let device = Device::simulator();
+    device.keep_at_most(3);
+    let is_kept = |n| device.programs().is_kept::<ReduceSpec>(named(n).spec_line());
+    for n in [0, 1, 2, 0, 3] {
+        assert_eq!(named(n).run(&device, &[1.0; 9])?, 9.0);
+    }
+    assert_eq!([0, 1, 2, 3].map(is_kept), [true, false, true, true]);
+    // Programs in use are kept beyond the number, until nothing uses them.
+    let used = [0, 2, 3, 4].map(|n| named(n).prepare(&device));
+    assert_eq!(device.kept_kernels(), 4);
+    drop(used);
+    assert_eq!(device.kept_kernels(), 4);
+    device.keep_at_most(1);
+    assert_eq!([0, 2, 3, 4].map(is_kept), [false, false, false, true]);
+    device.keep_at_most(0);
+    assert_eq!(named(4).run(&device, &[1.0; 9])?, 9.0);
+    Ok(())
+}
+
+#[test]
+fn kernels_are_forgotten() -> Result<(), Error> {
+    let device = Device::simulator();
+    let (kernel, other) = (named(0), named(1));
+    assert!(!device.forget(&kernel));
+    for kernel in [&kernel, &other] {
+        kernel.run(&device, &[1.0])?;
+    }
+    let used = kernel.prepare(&device)?;
+    assert!(device.forget(&kernel));
+    assert_eq!((device.kept_kernels(), used.line()), (1, kernel.spec_line()));
+    assert_eq!(kernel.run(&device, &[1.0, 2.0])?, 3.0);
+    assert!(!Arc::ptr_eq(&used, &kernel.prepare(&device)?));
+    // A macro call holds its program, also for kernels of the same text.
+    assert_eq!(SUM.run(&device, &[1.0, 2.0])?, 3.0);
+    let same: ReduceKernel = ReduceKernel::new(SUM.spec_line().parse()?)?;
+    assert!(!device.forget(&SUM) && !device.forget(&same));
+    Ok(())
 }

@@ -35,6 +35,36 @@ pub(super) fn buffers() -> Outcome {
     Ok(())
 }
 
+/// The code of a captured launch stays loaded although the device evicts the kernels of all others.
+pub(super) fn evicted() -> Outcome {
+    let gpu = Device::cuda(0)?;
+    let (_, stream) = gpu.cudarc().ok_or("no GPU")?;
+    let input = gpu.upload(&vec![1.0; LEN])?;
+    let (mut output, mut other) = (gpu.alloc(1)?, gpu.alloc(1)?);
+    let (captured, evicted) = (kernel("name: captured")?, kernel("name: evicted")?);
+    for kernel in [&captured, &evicted] {
+        kernel.launch(&gpu, &input, &mut output)?;
+    }
+    stream.begin_capture(MODE)?;
+    let launched = captured.launch(&gpu, &input, &mut output);
+    let graph = stream.end_capture(CUgraphInstantiate_flags(0))?.ok_or("an empty graph")?;
+    launched?;
+
+    gpu.keep_at_most(0);
+    ensure(gpu.kept_kernels() == 1, || format!("{} kernels are kept", gpu.kept_kernels()))?;
+    ensure(!gpu.forget(&captured), || "a captured kernel was forgotten".to_owned())?;
+    for round in 0..20 {
+        // Each launch is evicted by the next one, and may still run.
+        for name in ["a", "b", "c"] {
+            kernel(&format!("name: {name}"))?.launch(&gpu, &input, &mut other)?;
+        }
+        graph.launch()?;
+        let got = [gpu.download(&output)?[0], gpu.download(&other)?[0]];
+        ensure(got == [LEN as f32; 2], || format!("round {round}: {got:?}"))?;
+    }
+    Ok(())
+}
+
 /// Captures and replays a launch on slices whose events `cudarc` tracks.
 pub(super) fn slices() -> Outcome {
     let gpu = Device::cuda(0)?;

@@ -88,18 +88,30 @@ pub(super) fn cudarc_slices() -> Outcome {
     Ok(())
 }
 
-pub(super) fn other_context() -> Outcome {
-    let (device, context) = (Device::cuda(0)?, CudaContext::new(0)?);
-    let stream = context.new_stream()?;
-    let input = stream.clone_htod(&[1.0_f32])?;
-    let mut output = device.alloc(1)?;
-    let error = sum()?.launch(&device, &input, &mut output);
-    ensure(
-        matches!(&error, Err(Error::WrongDevice { argument, .. }) if argument == "input"),
-        || format!("{error:?}"),
-    )?;
-    let error = Device::from_cudarc(CudaContext::new(0)?, stream);
-    ensure(matches!(error, Err(Error::Stream { .. })), || format!("{error:?}"))
+/// A slice is filled by another object for the same context, reduced, and overwritten. One of the
+/// objects has one stream, so that `cudarc` records no events in it.
+pub(super) fn other_object() -> Outcome {
+    for (with_streams, on_default) in [(false, false), (true, false), (true, true), (false, true)] {
+        let context = CudaContext::new(0)?;
+        let further = with_streams.then(|| context.new_stream()).transpose()?;
+        let stream = further.unwrap_or_else(|| context.default_stream());
+        let own = CudaContext::new(0)?;
+        let device = match on_default {
+            true => Device::from_cudarc(own.clone(), own.default_stream())?,
+            false => Device::cuda(0)?,
+        };
+        let (zeros, ones) = (vec![0.0_f32; 1 << 24], vec![1.0_f32; 1 << 24]);
+        let mut input = stream.clone_htod(&zeros)?;
+        let mut output = stream.alloc_zeros::<f32>(1)?;
+        for round in 0..20 {
+            stream.memcpy_htod(&ones, &mut input)?;
+            sum()?.launch(&device, &input, &mut output)?;
+            stream.memset_zeros(&mut input)?;
+            let got = stream.clone_dtoh(&output)?;
+            ensure(got == [(1 << 24) as f32], || format!("{with_streams}, {round}: {got:?}"))?;
+        }
+    }
+    Ok(())
 }
 
 /// A slice is filled on one stream, reduced on the device's stream and overwritten on a third.
@@ -120,10 +132,29 @@ pub(super) fn other_streams() -> Outcome {
     Ok(())
 }
 
+/// A device for the per-thread default stream has a stream of its own. Its launches are ordered with
+/// the work of all threads on their slices.
 pub(super) fn per_thread_stream() -> Outcome {
     let context = CudaContext::new(0)?;
-    let error = Device::from_cudarc(context.clone(), context.per_thread_stream());
-    ensure(matches!(error, Err(Error::Stream { .. })), || format!("{error:?}"))
+    let stream = context.per_thread_stream();
+    let device = Device::from_cudarc(context, stream.clone())?;
+    let work = || -> Outcome {
+        let (zeros, ones) = (vec![0.0_f32; 1 << 22], vec![1.0_f32; 1 << 22]);
+        let mut input = stream.clone_htod(&zeros)?;
+        let mut output = stream.alloc_zeros::<f32>(1)?;
+        for round in 0..20 {
+            stream.memcpy_htod(&ones, &mut input)?;
+            sum()?.launch(&device, &input, &mut output)?;
+            stream.memset_zeros(&mut input)?;
+            let got = stream.clone_dtoh(&output)?;
+            ensure(got == [(1 << 22) as f32], || format!("round {round}: {got:?}"))?;
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let running: Vec<_> = (0..3).map(|_| scope.spawn(work)).collect();
+        running.into_iter().try_for_each(|t| t.join().map_err(|_| "a thread panicked")?)
+    })
 }
 
 /// A buffer may be freed by a thread that has never called the driver. Nothing leaks, and nothing

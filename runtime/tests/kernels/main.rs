@@ -102,7 +102,7 @@ fn operands_of_a_reduction_are_checked() {
         "{error}"
     );
 
-    let padded = device.upload_matrix(&values(6), 2, 3).expect("room");
+    let padded = device.upload_matrix_padded(&values(6), 2, 3).expect("room");
     let error = SUM.launch(&device, &padded, &mut output).expect_err("padding");
     assert!(
         matches!(
@@ -193,7 +193,7 @@ fn operands_of_a_product_are_checked() {
         "`a` has 6 elements, but its shape 3 x 2 is not m x k = 2 x 3: pass `a.t()`. The key \
          `layout` does not transpose a view"
     );
-    let matrix = device.alloc_matrix(2, 3).expect("room");
+    let matrix = device.alloc_matrix_padded(2, 3).expect("room");
     let error = GEMM.launch(&device, &matrix, &b, &mut buffer(4), (2, 2, 3)).expect_err("padding");
     assert!(error.to_string().contains("Add `pitched`"), "{error}");
 }

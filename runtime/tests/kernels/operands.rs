@@ -32,8 +32,8 @@ impl Problem {
     fn new() -> Self {
         let device = Device::simulator();
         let (m, n, k) = SIZE;
-        let a = device.upload_matrix(&values(m * k), m, k).expect("room");
-        let b = device.upload_matrix(&values(k * n), k, n).expect("room");
+        let a = device.upload_matrix_padded(&values(m * k), m, k).expect("room");
+        let b = device.upload_matrix_padded(&values(k * n), k, n).expect("room");
         let bias: Vec<f32> = (0..n).map(|col| col as f32 * 10.0).collect();
         // One element more than the kernel reads.
         let scale: Vec<f32> = (0..m).map(|row| 1.0 - row as f32).chain([f32::NAN]).collect();
@@ -63,7 +63,7 @@ impl Problem {
 
     fn c(&self) -> Matrix {
         let (m, n, _) = SIZE;
-        self.device.upload_matrix(&vec![f32::NAN; m * n], m, n).expect("room")
+        self.device.upload_matrix_padded(&vec![f32::NAN; m * n], m, n).expect("room")
     }
 }
 
@@ -232,7 +232,7 @@ fn factors_are_operands_and_a_c_that_is_read_is_none() {
     let (m, n, k) = SIZE;
     let scaled = Sgemm::<(f32, f32)>::new(spec("scaled, pitched")).expect("two factors");
     let before: Vec<f32> = (0..m * n).map(|i| i as f32).collect();
-    let mut c = p.device.upload_matrix(&before, m, n).expect("room");
+    let mut c = p.device.upload_matrix_padded(&before, m, n).expect("room");
     let sums = product(&values(m * k), &values(k * n), SIZE);
     scaled.call(&p.device).operands((2.0, -1.0)).launch(&p.a, &p.b, &mut c).expect("sound");
     let expected: Vec<f32> = sums.iter().zip(&before).map(|(sum, c)| 2.0 * sum - c).collect();
@@ -240,7 +240,7 @@ fn factors_are_operands_and_a_c_that_is_read_is_none() {
 
     let added = SgemmKernel::new(spec("pitched, epilogue: |acc, c[m, n]| acc + c"));
     let added = added.expect("no operands");
-    let mut c = p.device.upload_matrix(&before, m, n).expect("room");
+    let mut c = p.device.upload_matrix_padded(&before, m, n).expect("room");
     added.call(&p.device).launch(&p.a, &p.b, &mut c).expect("sound");
     let expected: Vec<f32> = sums.iter().zip(&before).map(|(sum, c)| sum + c).collect();
     assert_eq!(p.device.download(&c).expect("ours"), expected);

@@ -1,7 +1,8 @@
 //! Views of matrices: launches and checks.
 
 use super::{product, sgemm, values};
-use gemm_runtime::{Device, Error, MatrixMut, MatrixRef, ReduceKernel, ReduceSpec};
+use gemm_runtime::bounds::AsMatrix;
+use gemm_runtime::{Device, Error, MatrixList, MatrixMut, MatrixRef, ReduceKernel, ReduceSpec};
 
 /// Parts of larger matrices at every offset, surrounded by NaN.
 #[test]
@@ -173,8 +174,9 @@ fn empty_views_have_no_strides() {
 fn one_row_may_have_any_pitch() {
     let device = Device::simulator();
     let kernel = sgemm("tile: 16x16x8, thread: 4x4, float4, pitched");
+    let batched = sgemm("tile: 16x16x8, thread: 4x4, float4, pitched, batch: strided");
     let (a, b) = (device.upload(&[2.0; 8]).expect("room"), device.upload(&[3.0; 8]).expect("room"));
-    for pitch in [8, 9, i32::MAX as usize, 1 << 31, usize::MAX] {
+    for pitch in [0, 3, 8, 9, i32::MAX as usize, 1 << 31, usize::MAX] {
         let row = MatrixRef::pitched(&a, 1, 8, pitch).expect("8 elements");
         let column = MatrixRef::new(&b, 8, 1).expect("8 elements");
         let mut c = device.alloc(16).expect("room");
@@ -188,11 +190,33 @@ fn one_row_may_have_any_pitch() {
         kernel.call(&device).launch(&column, &row, &mut to).expect("an outer product");
         assert_eq!(device.download(&to).expect("ours"), [6.0; 16]);
 
+        let rows = MatrixRef::batch_apart(&a, (2, 4), 1, 4, pitch).expect("8 elements");
+        let column = MatrixRef::new(&b, 4, 1).expect("4 elements");
+        let mut to = MatrixMut::batch_apart(&mut c, (2, 3), 1, 1, pitch).expect("4 elements");
+        batched.call(&device).launch(&rows, &column, &mut to).expect("two inner products");
+        assert_eq!(device.download(&to).expect("ours"), [24.0; 2]);
+
         let none = MatrixRef::pitched(&a, 0, 8, pitch).expect("no elements");
         let b = MatrixRef::new(&b, 8, 1).expect("8 elements");
         let mut to = MatrixMut::pitched(&mut c, 0, 1, pitch).expect("no elements");
         kernel.call(&device).launch(&none, &b, &mut to).expect("no rows");
     }
+}
+
+/// A view may be copied and used beside its copies, also one of a list.
+#[test]
+fn views_are_copied() {
+    fn pair<'a>(view: MatrixRef<'a>) -> [MatrixRef<'a>; 2] {
+        [view, view.t()]
+    }
+    let device = Device::simulator();
+    let x = device.upload(&[1.0, 2.0, 3.0, 4.0]).expect("room");
+    let [a, t] = pair(MatrixRef::new(&x, 2, 2).expect("4 elements"));
+    assert_eq!(device.download(&a).expect("ours"), [1.0, 2.0, 3.0, 4.0]);
+    assert_eq!(device.download(&t).expect("ours"), [1.0, 3.0, 2.0, 4.0]);
+    let list = MatrixList::new(&device, [&a, &a]).expect("alike");
+    let [of_list, _] = pair(list.as_matrix());
+    assert_eq!(device.download(&of_list).expect("ours"), [1.0, 2.0, 3.0, 4.0, 1.0, 2.0, 3.0, 4.0]);
 }
 
 #[test]

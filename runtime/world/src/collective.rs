@@ -4,6 +4,7 @@ use super::error::{LossReason, WorldError};
 use crate::channel::{Channel, RankLoss, Tag, held};
 use crate::consensus;
 use crate::{Error, Result};
+use gemm_dsl::error::counted;
 use gemm_dsl::target::element::{Element, from_bytes};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -94,7 +95,7 @@ impl CollectiveContext {
                 rank: from,
                 has: format!("sent {} bytes", bytes.len()),
                 other: self.number(),
-                others: format!("capacity for {len} elements"),
+                others: format!("capacity for {}", counted(len as u64, "element")),
                 remedy: "The transport between the ranks has changed a message",
             })
         })

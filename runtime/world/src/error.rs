@@ -16,9 +16,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Failure of the world, or of this rank's device. No function panics on bad arguments.
 ///
-/// `Debug` prints the same message as `Display`, so a `main` that returns the error shows its
-/// remedy.
-#[derive(ThisError)]
+/// `Display` prints the message with the remedy, `Debug` the variant with its data. A `main` that
+/// returns an error prints its `Debug`.
+#[derive(Debug, ThisError)]
 #[non_exhaustive]
 pub enum Error {
     /// The ranks cannot continue together.
@@ -33,12 +33,6 @@ impl Error {
     /// Error for a violated invariant of this crate.
     pub(crate) fn internal(text: String) -> Self {
         Self::Device(gemm_runtime::Error::Internal(text))
-    }
-}
-
-impl fmt::Debug for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }
 

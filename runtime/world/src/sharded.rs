@@ -3,9 +3,10 @@
 use super::error::{impossible, numbered};
 use super::{Block, Distribution, Rank, WorldError};
 use crate::{Error, Result};
+use gemm_dsl::error::counted;
 use gemm_dsl::target::element::{Element, to_bytes};
 use gemm_runtime::Matrix;
-use gemm_runtime::bounds::{AsMatrix, AsMatrixMut, MatrixOf};
+use gemm_runtime::bounds::{AsMatrix, AsMatrixMut, AsMatrixMutOf, AsMatrixOf, MatrixOf};
 use gemm_runtime::bounds::{Input, InputOf, Output, OutputOf};
 use gemm_runtime::internal::Shape;
 use gemm_runtime::internal::{Exclusive, Shared, operand};
@@ -94,6 +95,8 @@ impl<T: Element> operand::Output<T> for Sharded<T> {
 }
 
 impl<T: Element> MatrixOf<T> for Sharded<T> {}
+impl<T: Element> AsMatrixOf<T> for Sharded<T> {}
+impl<T: Element> AsMatrixMutOf<T> for Sharded<T> {}
 
 impl<T: Element> AsMatrixMut for Sharded<T> {
     fn as_matrix_mut(&mut self) -> MatrixMut<'_, T> {
@@ -144,7 +147,7 @@ impl Rank {
             return Err(Error::Device(gemm_runtime::Error::WrongExtent {
                 argument: "load".to_owned(),
                 has: elements.len() as u64,
-                need: format!("the block {block} has {} elements", block.len()),
+                need: format!("the block {block} has {}", counted(block.len() as u64, "element")),
             }));
         }
         let buffer = self.device().upload_of(&elements)?;

@@ -1,6 +1,9 @@
 //! Calls with too few or too many operands, or with an operand of a wrong kind or type.
 
-use gemm_runtime::{Buffer, ByName, Device, M, MN, Matrix, N, Sgemm, SgemmKernel, sgemm_kernel};
+use gemm_runtime::half::bf16;
+use gemm_runtime::{
+    Buffer, ByName, Device, M, MN, Matrix, N, Sgemm, SgemmKernel, sgemm, sgemm_kernel,
+};
 
 const PLAIN: SgemmKernel = sgemm_kernel!(block: 8x8);
 const BIASED: Sgemm<(N,)> = sgemm_kernel!(epilogue: |acc, bias[n]| acc + bias);
@@ -42,6 +45,11 @@ fn by_name(device: &Device, kernel: &Sgemm<ByName>, bias: &Buffer) {
 fn by_position(device: &Device, matrix: &Matrix, c: &mut Matrix) {
     let _ = BIASED.launch(device, matrix, matrix, c, (1, 1, 1));
     let _ = BIASED.run(device, &[1.0], &[1.0], (1, 1, 1));
+}
+
+fn of_another_type(device: &Device, matrix: &Matrix<bf16>, c: &mut Matrix<bf16>) {
+    let _ = sgemm(&matrix.view(), &matrix.t(), c);
+    let _ = PLAIN.launch(device, matrix.buffer(), matrix.buffer(), c, (1, 1, 1));
 }
 
 const OTHER: SgemmKernel = sgemm_kernel!(epilogue: |acc, bias[n]| acc + bias);

@@ -141,6 +141,7 @@ impl Blas {
         done.map_err(|error| Error::Driver {
             doing: "multiplying with cuBLAS".to_owned(),
             code: format!("{error:?}"),
+            status: error.0 as i32,
             text: "see cublasStatus_t in cuBLAS's documentation".to_owned(),
         })
     }

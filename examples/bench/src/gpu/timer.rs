@@ -4,6 +4,7 @@ use super::{Gpu, failed};
 use cudarc::driver::sys::CUevent_flags::CU_EVENT_DEFAULT;
 use cudarc::driver::{CudaEvent, CudaFunction, LaunchConfig, PushKernelArg};
 use gemm_runtime::Error;
+use gemm_runtime::internal::elapsed_ms;
 
 /// Kernel that keeps the GPU busy while the host enqueues timed work. Otherwise the time of a short
 /// kernel would include gaps between host calls.
@@ -128,8 +129,7 @@ impl<'d> Timer<'d> {
             let mut pairs = events.chunks_exact(2);
             for _ in 0..now {
                 for (times, pair) in times.iter_mut().zip(&mut pairs) {
-                    let time = pair[0].elapsed_ms(&pair[1]);
-                    let time = time.map_err(failed("reading the time of a launch"))?;
+                    let time = elapsed_ms(&pair[0], &pair[1])?;
                     times.push(f64::from(time) / repeats as f64);
                 }
             }

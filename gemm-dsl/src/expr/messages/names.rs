@@ -1,14 +1,13 @@
 //! Messages about names and function calls.
 
-use crate::error::{SpecError, clip, quoted};
-use crate::expr::scope::RESERVED;
+use crate::error::{SpecError, clip, counted, quoted};
 use crate::expr::tree::NodeSpan;
 use crate::expr::{ExprScope, Function, WAVES};
 use crate::syntax::closest;
 
 /// Returns a number of parameters as text, such as `2 parameters`.
 fn parameters(count: usize) -> String {
-    if count == 1 { "1 parameter".to_owned() } else { format!("{count} parameters") }
+    counted(count as u64, "parameter")
 }
 
 pub(crate) fn missing_parameter(scope: &ExprScope, at: NodeSpan) -> SpecError {
@@ -161,7 +160,7 @@ pub(super) fn not_finite(name: &str) -> Option<(&'static str, &'static str)> {
 fn of_rust(scope: &ExprScope, name: &str, names: &[&str]) -> String {
     let is_constant = name.len() > 1 && !name.contains(|c: char| c.is_lowercase());
     match (scope.operands, names.first()) {
-        ([_, ..], Some(first)) if !is_reserved(name) => {
+        ([_, ..], Some(first)) if !is_taken(scope, name) => {
             format!(
                 "; to pass a value, make it a parameter: `|{first}, {0}|`, or `|{first}, {0}[n]|` \
                  for a vector",
@@ -173,9 +172,9 @@ fn of_rust(scope: &ExprScope, name: &str, names: &[&str]) -> String {
     }
 }
 
-/// Returns true for names that no operand may have: those of the matrices and of integers.
-fn is_reserved(name: &str) -> bool {
-    matches!(name, "a" | "b") || RESERVED.contains(&name)
+/// Returns true for names that no operand may have: those of the matrices, and reserved names.
+fn is_taken(scope: &ExprScope, name: &str) -> bool {
+    matches!(name, "a" | "b") || scope.reserved.contains(&name)
 }
 
 pub(super) fn call_of(function: Function) -> String {

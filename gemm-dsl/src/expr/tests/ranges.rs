@@ -14,6 +14,7 @@ static ENV: ExprScope = ExprScope {
     key: "integers",
     values: (0, 0),
     meaning: "nothing",
+    reserved: &[],
     lent: None,
     operands: &[],
     output: None,

@@ -125,6 +125,11 @@ fn an_environment_says_which_values_it_has() {
     assert_eq!(faults(&FINISH, "|mean, m2, len| m2 / len - mean"), []);
     only(&FINISH, "|len| len", "len", "`len` is reserved");
     only(&FINISH, "|s, i| s / i", "i", "`i` is reserved");
+    // Names of integers that only a GEMM has.
+    for closure in ["|m, n, k, row| m * n + k * row", "|col| { let batch = col; batch * batch }"] {
+        assert_eq!(faults(&MAP, closure), []);
+    }
+    assert_eq!(faults(&FOLD, "|m, n| max(m, n)"), []);
     only(&FINISH, "|s, len, len| s / len", "len", "`len` is defined already");
     only(&FINISH, "|s| { let len = s; len }", "len", "`len` is reserved");
     only(&FINISH, "|s| s / len", "len", "not a known name; the only known name is `s`");

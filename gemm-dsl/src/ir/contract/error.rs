@@ -1,7 +1,7 @@
 //! Violations of a contract, as data and as messages.
 
-use crate::ir::{Elem, HostError};
-use crate::ir::{Extent, Operand};
+use crate::error::counted;
+use crate::ir::{Elem, Extent, HostError, Operand};
 use std::fmt;
 
 /// Violation of a rule or requirement of a kernel by a launch.
@@ -159,15 +159,26 @@ impl fmt::Display for ContractError {
             }
             (_, Need::Aligned { bytes, elem }) => write!(
                 f,
-                "{subject} aligned to {bytes} bytes, but it starts {value} bytes after such an \
-                 address. Start the view at a multiple of {} elements",
-                bytes.div_ceil(elem.size())
+                "{subject} aligned to {}, but it starts {} after such an address. Start the view at \
+                 a multiple of {}",
+                counted(*bytes, "byte"),
+                counted(*value, "byte"),
+                counted(bytes.div_ceil(elem.size()), "element")
             ),
-            (_, Need::Element { expected, found }) => write!(
-                f,
-                "elements of type {expected} in {subject}, but they are of type {found}. Convert \
-                 them to {expected}"
-            ),
+            (_, Need::Element { expected, found }) => {
+                let remedy = match subject {
+                    Subject::Array { operand: Operand::Output(_), .. }
+                    | Subject::OfList { operand: Operand::Output(_), .. } => {
+                        "Allocate it with elements of type"
+                    }
+                    _ => "Convert them to",
+                };
+                write!(
+                    f,
+                    "elements of type {expected} in {subject}, but they are of type {found}. \
+                     {remedy} {expected}"
+                )
+            }
             (_, Need::List) => write!(
                 f,
                 "a list of matrices as {subject}, but it is one view. Make a list of views, or use \
@@ -192,7 +203,8 @@ impl fmt::Display for ContractError {
                 )
             }
             (_, Need::Elements(needed)) => {
-                write!(f, "{needed} elements of {subject}, but it has {value}. Pass a longer array")
+                let needed = counted(*needed, "element");
+                write!(f, "{needed} of {subject}, but it has {value}. Pass a longer array")
             }
             (_, Need::Rank(2)) if is_gemm && *value == 3 => write!(
                 f,
@@ -200,7 +212,8 @@ impl fmt::Display for ContractError {
                  or pass one matrix"
             ),
             (_, Need::Rank(rank)) => {
-                write!(f, "{rank} dimensions of {subject}, but it has {value}. Pass another view")
+                let rank = counted(*rank as u64, "dimension");
+                write!(f, "{rank} of {subject}, but it has {value}. Pass another view")
             }
             (_, Need::Exactly(stride)) => exactly(f, subject, *stride, *value, is_gemm),
             (_, Need::Multiple { of }) => multiple(f, subject, *of, *value),
@@ -248,7 +261,7 @@ fn multiple(f: &mut fmt::Formatter<'_>, subject: &Subject, of: u64, value: i128)
         }
         Subject::Blocks { .. } => "Choose extents whose tiles make whole clusters".to_owned(),
         Subject::Stride { .. } => {
-            format!("Use a stride that is a multiple of {of} elements")
+            format!("Use a stride that is a multiple of {}", counted(of, "element"))
         }
         _ => "Pad the operands, or use a kernel with `bounds: guarded`".to_owned(),
     };
@@ -288,8 +301,8 @@ fn exactly(
         let remedy = other_layout(line, layouts, is_gemm);
         write!(
             f,
-            "contiguous {line}s of `{name}`, but neighbours in a {line} are {value} elements \
-             apart. {remedy}"
+            "contiguous {line}s of `{name}`, but neighbours in a {line} are {} apart. {remedy}",
+            counted(value, "element")
         )
     };
     let padded = |f: &mut fmt::Formatter<'_>, lines| {

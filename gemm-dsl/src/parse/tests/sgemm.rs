@@ -20,6 +20,14 @@ pub(super) const SPECS: &[Faulty] = &[
         ],
     ),
     (
+        "type: f16",
+        &[(
+            "type",
+            "unknown key `type`; the matrices of a GEMM have elements of type `f32`; to multiply \
+             on tensor cores, write `arith`, as in `arith: bf16`",
+        )],
+    ),
+    (
         "alpha: 0.5",
         &[("alpha", "unknown key `alpha`; write `scaled`: a call then passes alpha and beta")],
     ),

@@ -50,9 +50,9 @@ impl DataType {
 words! {
     /// Accumulator type of a reduction.
     AccType {
-        /// IEEE binary32.
+        /// IEEE binary32. It rounds integers above 2^24.
         F32 = "f32",
-        /// IEEE binary64.
+        /// IEEE binary64. It rounds integers above 2^53.
         F64 = "f64",
         /// A signed 32-bit integer.
         I32 = "i32",

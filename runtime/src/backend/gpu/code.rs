@@ -6,14 +6,15 @@ use crate::backend::tensor_map::{self, EncodedTensorMap};
 use crate::compile;
 use crate::error::{Error, Result};
 use crate::kernel_arg::KernelArg;
-use crate::program::CachedProgram;
+use crate::program::{CachedProgram, LoadedCode};
+use cudarc::driver::result;
 use cudarc::driver::sys::CUfunction_attribute as Attribute;
-use cudarc::driver::{CudaFunction, result};
 use cudarc::nvrtc::Ptx;
 use gemm_dsl::ir::program::KernelId;
 use smallvec::SmallVec;
 use std::ffi::c_void;
 use std::ptr;
+use std::sync::Arc;
 
 impl Gpu {
     /// Compiles a kernel for this GPU, or takes it from the disk cache, and loads it. Returns true
@@ -22,7 +23,7 @@ impl Gpu {
         &self,
         program: &CachedProgram,
         kernel: KernelId,
-    ) -> Result<(CudaFunction, bool)> {
+    ) -> Result<(LoadedCode, bool)> {
         let (contract, source) = (program.contract(kernel), program.source(kernel));
         let name = &*contract.kernel;
         let needed = contract.min_arch;
@@ -71,7 +72,7 @@ impl Gpu {
                 .set_attribute(limit, bytes)
                 .map_err(failed(format!("raising the shared memory of `{name}`")))?;
         }
-        Ok((function, is_compiled))
+        Ok((LoadedCode::new(function, Arc::clone(&self.stream)), is_compiled))
     }
 
     /// Puts a launch on the stream.
@@ -84,7 +85,10 @@ impl Gpu {
         arguments: &[KernelArg<'_, GpuAddress, Allocation>],
     ) -> Result<()> {
         let contract = program.contract(kernel);
-        let (function, _) = program.kernel(kernel).function(|| self.load(program, kernel))?;
+        let (code, _) = program.kernel(kernel).function(|| self.load(program, kernel))?;
+        if !program.is_constant() && !code.is_captured() && self.is_capturing()? {
+            code.set_captured(true);
+        }
         let mut maps = SmallVec::<[EncodedTensorMap; 3]>::new();
         for argument in arguments {
             if let KernelArg::TensorMap { address, elem, map, mapped } = argument {
@@ -117,7 +121,7 @@ impl Gpu {
         // Outputs are exclusively borrowed. Memory is freed in the order of the stream or of the
         // slice's events, so it outlives the launch.
         let launched = unsafe {
-            let (function, stream) = (function.cu_function(), self.stream.cu_stream());
+            let (function, stream) = (code.function().cu_function(), self.stream.cu_stream());
             let block = (block_x, block_y, 1);
             result::launch_kernel(function, grid, block, shared, stream, &mut pointers)
         };

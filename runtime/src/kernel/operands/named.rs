@@ -4,6 +4,7 @@ use super::sealed::{Give, GiveAll};
 use super::{Along, EpilogueArg, GivenOperands, OperandValue, Operands, OperandsFor, sealed};
 use crate::error::{Error, Result};
 use crate::operand::Input;
+use gemm_dsl::error::counted;
 use std::fmt;
 
 /// Operands of an [`Sgemm`](crate::Sgemm) whose spec is known only at run time.
@@ -125,7 +126,7 @@ fn fits(operand: &EpilogueArg, given: &OperandValue<'_>) -> Result<()> {
         }
         (along, OperandValue::Array(elements, shape)) => {
             let found = match shape {
-                None => format!("a vector of {} elements", elements.len()),
+                None => format!("a vector of {}", counted(elements.len() as u64, "element")),
                 Some(shape) => format!("a matrix of {}x{}", shape.rows, shape.cols),
             };
             let remedy = match along {

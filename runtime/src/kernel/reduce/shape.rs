@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::launch::BoundArray;
 use crate::operand::LocatedOperand;
 use crate::shape::{Batch, Shape};
+use gemm_dsl::error::counted;
 use gemm_dsl::ir::Extent;
 use gemm_dsl::ir::contract::ArrayAxis;
 use gemm_dsl::spec::{Over, newer_word};
@@ -233,7 +234,7 @@ fn no_shape(over: Over, argument: &str, len: u64) -> Error {
         ),
         over => newer_word(over),
     };
-    let found = format!("a vector of {len} elements");
+    let found = format!("a vector of {}", counted(len, "element"));
     Error::WrongOperand { operand: argument.to_owned(), needed, found, remedy }
 }
 

@@ -97,7 +97,7 @@ fn segments_lie_in_the_array_and_belong_to_the_kernel() {
     let segments: Segments = Segments::new(&device, &[0, 4, 9]).expect("ascending");
     assert_eq!(
         message(SUM.launch_segments(&device, &x, &segments, &mut to.slice_mut(..1).expect("1"))),
-        "`output` has 1 elements, but segments = 2 are needed, one for each segment"
+        "`output` has 1 element, but segments = 2 are needed, one for each segment"
     );
     let plain: ReduceKernel = reduce_kernel!();
     let error = message(plain.launch_segments(&device, &x, &segments, &mut to));

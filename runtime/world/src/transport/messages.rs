@@ -4,6 +4,7 @@ use super::{ExchangeStart, OwnBlock, Transfer, Transport};
 use crate::WorldError;
 use crate::collective::CollectiveContext;
 use crate::{Error, Result};
+use gemm_dsl::error::counted;
 use gemm_dsl::target::element::{Element, from_bytes, to_bytes};
 use gemm_runtime::internal::{Area, Areas, Backend};
 use std::collections::HashMap;
@@ -57,7 +58,7 @@ impl<T: Element, B: Areas> Transport<B> for MessageTransport<'_, T, B> {
                         rank: from,
                         has: format!("sent {} bytes", bytes.len()),
                         other: self.collective.number(),
-                        others: format!("capacity for {} elements", to.len()),
+                        others: format!("capacity for {}", counted(to.len() as u64, "element")),
                         remedy: "The transport between the ranks has changed a message",
                     })
                 })?;
