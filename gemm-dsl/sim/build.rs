@@ -1,5 +1,5 @@
-//! Tells the crate whether the compiler optimises it. `cfg!(debug_assertions)` does not: a profile may
-//! optimise a crate and keep the assertions.
+//! Tells the crate whether the compiler optimises it. `cfg!(debug_assertions)` does not: a profile
+//! may optimise a crate and keep the assertions.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

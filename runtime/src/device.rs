@@ -197,8 +197,8 @@ impl Device {
         self.programs().made()
     }
 
-    /// Sets the number of specs whose kernels the device keeps, 512 by default, and evicts the least
-    /// recently used beyond it.
+    /// Sets the number of specs whose kernels the device keeps, 512 by default, and evicts the
+    /// least recently used beyond it.
     ///
     /// ```
     /// use gemm_runtime::{Device, ReduceKernel};

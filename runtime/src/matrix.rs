@@ -11,12 +11,12 @@ const ROW_ALIGNMENT: usize = 16;
 
 /// Row-major matrix in device memory, packed or with padded rows.
 ///
-/// [`Device::upload_matrix`] and [`Device::alloc_matrix`] return packed matrices, which every kernel
-/// accepts.
+/// [`Device::upload_matrix`] and [`Device::alloc_matrix`] return packed matrices, which every
+/// kernel accepts.
 ///
-/// [`Device::upload_matrix_padded`] and [`Device::alloc_matrix_padded`] round the row stride up to a
-/// multiple of 16 bytes. A kernel can then use 16-byte accesses for any number of columns, but must
-/// have the key `pitched`; [`sgemm`](crate::sgemm) and tables choose such kernels themselves.
+/// [`Device::upload_matrix_padded`] and [`Device::alloc_matrix_padded`] round the row stride up to
+/// a multiple of 16 bytes. A kernel can then use 16-byte accesses for any number of columns, but
+/// must have the key `pitched`; [`sgemm`](crate::sgemm) and tables choose such kernels themselves.
 /// Kernels never write the padding, and the padding never affects a result.
 ///
 /// ```

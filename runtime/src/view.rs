@@ -13,8 +13,9 @@ use std::ops::Range;
 ///
 /// Build a view from a [`Buffer`](crate::Buffer), a [`BufferView`](crate::BufferView) or a `cudarc`
 /// slice, or get one from [`Matrix::view`]. [`MatrixRef::part`] returns a rectangle of the view,
-/// and [`MatrixRef::t`] the transpose. A view may be copied. A launch reads nothing outside the array.
-/// [`Device::download`](crate::Device::download) copies the elements to the host, row by row.
+/// and [`MatrixRef::t`] the transpose. A view may be copied. A launch reads nothing outside the
+/// array. [`Device::download`](crate::Device::download) copies the elements to the host, row by
+/// row.
 ///
 /// ```
 /// use gemm_runtime::{Device, MatrixMut, MatrixRef, SgemmKernel, sgemm_kernel};
@@ -377,8 +378,8 @@ pub trait MatrixOf<T: Element>: AsMatrix<Element = T> {}
 impl<T: Element> MatrixOf<T> for Matrix<T> {}
 impl<T: Element> MatrixOf<T> for MatrixRef<'_, T> {}
 
-/// [`AsMatrix`] with elements of type `T`, as a single bound. Unlike [`MatrixOf`], it includes lists
-/// of matrices.
+/// [`AsMatrix`] with elements of type `T`, as a single bound. Unlike [`MatrixOf`], it includes
+/// lists of matrices.
 ///
 /// ```
 /// use gemm_runtime::bounds::AsMatrixOf;

@@ -199,8 +199,8 @@ fn passed_over() -> Result<Completion, Failed> {
     Ok(Completion::Completed)
 }
 
-/// NVRTC 11.0 returns PTX only. Of two libraries in a directory it is tried first. Ignored without a
-/// `rustc` to compile the fakes.
+/// NVRTC 11.0 returns PTX only. Of two libraries in a directory it is tried first. Ignored without
+/// a `rustc` to compile the fakes.
 #[cfg(target_os = "linux")]
 fn without_cubins() -> Result<Completion, Failed> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());

@@ -136,8 +136,9 @@ fn table(rows: &[Row]) -> Result<String, std::fmt::Error> {
     Ok(text)
 }
 
-/// Stage and architecture that spill a few bytes: with 255 registers, one value of the vector variant
-/// is stored and loaded three times. The stage is measured on sm_90, where it does not spill.
+/// Stage and architecture that spill a few bytes: with 255 registers, one value of the vector
+/// variant is stored and loaded three times. The stage is measured on sm_90, where it does not
+/// spill.
 const SPILLS: (&str, &str) = ("45_mma_converted_bf16x6", "sm_80");
 
 fn no_spills(stage: &PinnedSpec, rows: &[Row]) -> Result<(), Failed> {

@@ -132,8 +132,8 @@ impl Gpu {
     }
 
     /// Gets the address of a slice through `address`. `owner` is the stream that the slice belongs
-    /// to. This function makes a stream wait for the slice's events, and returns a guard that records
-    /// the use of the slice on this stream.
+    /// to. This function makes a stream wait for the slice's events, and returns a guard that
+    /// records the use of the slice on this stream.
     ///
     /// `cudarc` records no events in a `CudaContext` with one stream. A slice of another such
     /// `CudaContext` is ordered with its own stream.

@@ -187,9 +187,9 @@ impl Nvrtc {
     /// Version of the library with its build.
     ///
     /// `nvrtcVersion` does not report the build, and the libraries of Python wheels do not have it
-    /// in their names. All releases write it into the PTX of any program, so the first call compiles
-    /// an empty one. That takes 30 to 200 ms, and is only done where kernels are compiled. The build
-    /// is 0 if the PTX does not have it.
+    /// in their names. All releases write it into the PTX of any program, so the first call
+    /// compiles an empty one. That takes 30 to 200 ms, and is only done where kernels are compiled.
+    /// The build is 0 if the PTX does not have it.
     pub(super) fn build(&self) -> Build {
         let (major, minor) = self.version;
         let read = || {
@@ -244,7 +244,8 @@ impl Nvrtc {
         Ok(Compiled { cubin, log })
     }
 
-    /// Translates one file. Returns the output and the log, or the reason for a failure and the log.
+    /// Translates one file. Returns the output and the log, or the reason for a failure and the
+    /// log.
     fn translate(
         &self,
         file: &str,

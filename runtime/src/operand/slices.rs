@@ -1,5 +1,5 @@
-//! `cudarc` slices to read. A `CudaView` cannot be copied, so a view of this crate borrows the owner
-//! of the elements, and creates a `CudaView` where a launch needs one.
+//! `cudarc` slices to read. A `CudaView` cannot be copied, so a view of this crate borrows the
+//! owner of the elements, and creates a `CudaView` where a launch needs one.
 
 use cudarc::driver::{CudaSlice, CudaView, CudaViewMut};
 use gemm_dsl::target::element::Element;

@@ -68,8 +68,8 @@ pub unsafe extern "C" fn fake_set(name: *const c_char, value: i64) {
     }
 }
 
-/// Number of loaded modules, of launches so far, of waits, or of modules that were unloaded while a launch had
-/// not been waited for.
+/// Number of loaded modules, of launches so far, of waits, or of modules that were unloaded while a
+/// launch had not been waited for.
 ///
 /// # Safety
 /// The name ends with a zero.

@@ -313,7 +313,8 @@ fn other_object() -> Outcome {
     ensure(waits == (2, 2), || format!("{waits:?} waits for two slices"))?;
     ensure(fake.get("running")? == 1, || "the host waited".to_owned())?;
 
-    // The slices' object relies on events, which the device's object does not record: the host waits.
+    // The slices' object relies on events, which the device's object does not record: the host
+    // waits.
     let (stream, own) = (context.new_stream()?, CudaContext::new(0)?);
     let device = Device::from_cudarc(context.clone(), own.default_stream())?;
     let (x, mut to) = (stream.clone_htod(&[1.0_f32; 4])?, stream.alloc_zeros::<f32>(1)?);

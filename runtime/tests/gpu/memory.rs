@@ -132,8 +132,8 @@ pub(super) fn other_streams() -> Outcome {
     Ok(())
 }
 
-/// A device for the per-thread default stream has a stream of its own. Its launches are ordered with
-/// the work of all threads on their slices.
+/// A device for the per-thread default stream has a stream of its own. Its launches are ordered
+/// with the work of all threads on their slices.
 pub(super) fn per_thread_stream() -> Outcome {
     let context = CudaContext::new(0)?;
     let stream = context.per_thread_stream();

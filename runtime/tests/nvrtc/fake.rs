@@ -1,5 +1,5 @@
-//! Fake of NVRTC, compiled by `rustc` to a shared object. It compiles every source to the same bytes.
-//! It is NVRTC 13.0.48, which knows sm_90 only, or with `--cfg old` NVRTC 11.0.
+//! Fake of NVRTC, compiled by `rustc` to a shared object. It compiles every source to the same
+//! bytes. It is NVRTC 13.0.48, which knows sm_90 only, or with `--cfg old` NVRTC 11.0.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 

@@ -159,8 +159,8 @@ impl fmt::Display for ContractError {
             }
             (_, Need::Aligned { bytes, elem }) => write!(
                 f,
-                "{subject} aligned to {}, but it starts {} after such an address. Start the view at \
-                 a multiple of {}",
+                "{subject} aligned to {}, but it starts {} after such an address. Start the view \
+                 at a multiple of {}",
                 counted(*bytes, "byte"),
                 counted(*value, "byte"),
                 counted(bytes.div_ceil(elem.size()), "element")

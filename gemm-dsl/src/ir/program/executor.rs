@@ -137,11 +137,12 @@ pub struct ExecutedLaunch<R> {
 }
 
 impl LaunchProgram {
-    /// Runs the program for a problem. For a problem in the back end's [`CallCache`], a run with few
-    /// launches allocates nothing on the host.
+    /// Runs the program for a problem. For a problem in the back end's [`CallCache`], a run with
+    /// few launches allocates nothing on the host.
     ///
-    /// # Errors If the arguments of a launch meet no kernel's contract, returns the violation of
-    /// the last contract, which demands least. Also returns the errors of values that cannot be
+    /// # Errors
+    /// If the arguments of a launch meet no kernel's contract, returns the violation of the last
+    /// contract, which demands least. Also returns the errors of values that cannot be
     /// computed, and of the back end.
     pub fn execute<B: ProgramBackend>(
         &self,

@@ -13,14 +13,15 @@ pub struct UnknownWord {
     pub expected: String,
 }
 
-/// Stops at a word that is newer than the crate that asks. Crates of the workspace require each other
-/// in one version, so no program reaches it.
+/// Stops at a word that is newer than the crate that asks. Crates of the workspace require each
+/// other in one version, so no program reaches it.
 #[doc(hidden)]
 pub fn newer_word(word: impl Display) -> ! {
     unreachable!("`{word}` is newer than this crate")
 }
 
-/// Declares a non-exhaustive enumeration with the DSL's word for each variant. The first variant is the default.
+/// Declares a non-exhaustive enumeration with the DSL's word for each variant. The first variant is
+/// the default.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident {
         $(#[doc = $first_doc:literal])* $first:ident = $first_word:literal,

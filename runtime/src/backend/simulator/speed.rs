@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 const NOTICE: &str = "\
-note: the simulator of gemm-runtime was compiled without optimisation, so it takes 10 to 50 times as \
-long. Add these lines to the Cargo.toml of your workspace:
+note: the simulator of gemm-runtime was compiled without optimisation, so it takes 10 to 50 times \
+as long. Add these lines to the Cargo.toml of your workspace:
 
 [profile.dev.package.gemm-sim]
 opt-level = 3
