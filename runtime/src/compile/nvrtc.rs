@@ -4,7 +4,7 @@
 //! by name, so another version on the loader's path could override an explicit path. `cudarc` also
 //! panics if the library is missing.
 
-use super::{Arch, Compiled, listing::listing};
+use super::{Arch, Compilation, listing::listing};
 use crate::error::{Error, Result};
 use crate::library::{self, Candidate, NVRTC, Places, files_beside, open};
 use gemm_dsl::target::release::Release;
@@ -209,7 +209,7 @@ impl Nvrtc {
         source: &str,
         arch: Arch,
         flags: &[String],
-    ) -> Result<Compiled> {
+    ) -> Result<Compilation> {
         let file = format!("{name}.cu");
         let failed = |reason: String, log: &str| Error::Compile {
             name: name.to_owned(),
@@ -253,7 +253,7 @@ impl Nvrtc {
         let cubin = program
             .bytes(self.cubin_size, self.cubin)
             .map_err(|status| failed(self.describe(status), &log))?;
-        Ok(Compiled { cubin, log })
+        Ok(Compilation { cubin, log })
     }
 
     /// NVRTC's name of a status.
