@@ -27,7 +27,7 @@ pub mod shipped;
 #[cfg(test)]
 mod tests;
 
-pub use sgemm::{SgemmProblem, SgemmShape, Strided, Target, lines_take_vectors};
+pub use sgemm::{SgemmProblem, SgemmShape, StridedItems, Target, lines_take_vectors};
 
 use crate::error::SpecErrors;
 use crate::expr::{Closure, ConditionInput, Conditions, ExprScope, Facts, REDUCE_TABLE};

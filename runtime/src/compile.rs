@@ -93,14 +93,14 @@ impl Options {
 
 /// Machine code with the compiler's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Compiled {
+pub struct Compilation {
     /// ELF image for one architecture.
     pub cubin: Vec<u8>,
     /// Log of the compiler, with the resource report of `ptxas`.
     pub log: String,
 }
 
-impl Compiled {
+impl Compilation {
     /// Returns the resources of the first kernel in the source.
     ///
     /// # Errors
@@ -118,7 +118,7 @@ impl Compiled {
 /// * [`Error::NvrtcMissing`] if NVRTC is not found.
 /// * [`Error::NvrtcUnsuitable`] if no NVRTC that is found knows the architecture.
 /// * [`Error::Compile`] with the log and the lines that it names if NVRTC rejects the source.
-pub fn compile(name: &str, source: &str, arch: Arch, options: &Options) -> Result<Compiled> {
+pub fn compile(name: &str, source: &str, arch: Arch, options: &Options) -> Result<Compilation> {
     let need = Need { arch: Some(arch), ..Need::default() };
     nvrtc::get(need)?.compile(name, source, arch, &options.flags(arch))
 }

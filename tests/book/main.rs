@@ -193,5 +193,7 @@ fn main() -> ExitCode {
     trials.extend(registers::trials());
     let look = Need::Browser.trial("look::writes_pictures", look::writes_pictures);
     trials.push(look.with_ignored_flag(true));
-    libtest_mimic::run(&arguments, trials).exit_code()
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    browser::session::end_idle();
+    conclusion.exit_code()
 }

@@ -88,9 +88,7 @@ fn unrepresentable_values_are_found() {
             let (mut of_a, mut of_b) = (ordinary.clone(), ordinary.clone());
             of_a.a[100] = special;
             of_b.b[100] = special;
-            for (problem, is_whole) in
-                [(&of_a, [false, true]), (&of_b, [true, false]), (&ordinary, [true, true])]
-            {
+            for (problem, is_whole) in [(&of_a, [false, true]), (&of_b, [true, false])] {
                 let found = compare(&device, &spec, problem, 0);
                 let found = found.unwrap_or_else(|error| panic!("{special}: {error}"));
                 // With f16x3, a tiny number in a row with ordinary numbers is excluded from the
@@ -100,6 +98,8 @@ fn unrepresentable_values_are_found() {
                 assert_eq!(found.is_whole, holds, "{arith}: {special}");
             }
         }
+        let found = compare(&device, &spec, &ordinary, 0).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(found.is_whole, [true, true], "{arith}");
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::needs::nvrtc_release;
 use gemm_runtime::Error;
-use gemm_runtime::compile::{self, Arch, Compiled, Options};
+use gemm_runtime::compile::{self, Arch, Compilation, Options};
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,12 +15,12 @@ const FLAGS: &str = include_str!("../../runtime/src/compile.rs");
 ///
 /// # Errors
 /// Returns the errors of [`compile::compile`], which are not cached.
-pub fn log(name: &str, source: &str, arch: Arch) -> Result<Compiled, Error> {
+pub fn log(name: &str, source: &str, arch: Arch) -> Result<Compilation, Error> {
     let Some(file) = file(&[name, source, &arch.to_string(), FLAGS]) else {
         return compile::compile(name, source, arch, &Options::default());
     };
     if let Ok(log) = fs::read_to_string(&file) {
-        return Ok(Compiled { cubin: Vec::new(), log });
+        return Ok(Compilation { cubin: Vec::new(), log });
     }
     let compiled = compile::compile(name, source, arch, &Options::default())?;
     keep(&file, &compiled.log);

@@ -118,13 +118,12 @@ pub(super) fn compare(before: &[Access], now: &[Access]) -> Vec<AccessComparison
 mod tests {
     use super::*;
     use crate::access;
-    use crate::observation::Spec;
+    use crate::observation::looked;
     use gemm_bench::family::Family;
     use gemm_dsl::{cuda, stages};
 
     fn accesses(line: &str) -> Vec<Access> {
-        let spec = Spec::parse(Family::Sgemm, line).expect("a spec");
-        let looked = spec.look(spec.at().expect("a shape")).expect("a launch");
+        let looked = looked(Family::Sgemm, line);
         access::all(&looked.kernel, &cuda::listing(&looked.kernel).lines, &looked.trace)
     }
 

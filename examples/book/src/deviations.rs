@@ -31,15 +31,13 @@ pub(super) fn reason(kernel: &str, quantity: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observation::Spec;
+    use crate::observation::looked;
     use gemm_bench::family::Family;
     use gemm_draw::metrics::predicted;
 
     #[test]
     fn loads_of_neighbours_are_merged_and_multiply_adds_are_not() {
-        let spec =
-            Spec::parse(Family::Sgemm, "tile: 32x32x8, thread: 4x4, transpose").expect("a spec");
-        let looked = spec.look(spec.at().expect("a shape")).expect("a launch");
+        let looked = looked(Family::Sgemm, "tile: 32x32x8, thread: 4x4, transpose");
         let counts = looked.compiled().expect("counts");
         let text = &looked.profile.total;
         assert_eq!(counts.ffma, text.fma);

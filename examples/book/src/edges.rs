@@ -99,7 +99,7 @@ pub(super) fn edges(
         return Ok(None);
     }
     let Some((rows, columns)) = spec.block_tile() else { return Ok(None) };
-    let ragged = EdgeLaunch::at(spec, SIZE)?;
+    let ragged = EdgeLaunch::ragged(spec, SIZE)?;
     let looked = &ragged.looked;
     let kernel = &looked.kernel;
     let Some(c) = GlobalMatrix::placed(looked, "C") else { return Ok(None) };
@@ -245,7 +245,7 @@ mod tests {
 
     fn edges_of(line: &str) -> Option<Edges> {
         let spec = Spec::parse(Family::Sgemm, line).expect("a spec");
-        let whole = spec.look(spec.at().expect("a shape")).expect("a launch");
+        let whole = crate::observation::looked(Family::Sgemm, line);
         edges(&spec, &whole, &cuda::listing(&whole.kernel)).expect("a launch")
     }
 

@@ -38,7 +38,10 @@ mod tests {
     use super::*;
     use crate::analysis;
     use crate::analysis::Subject;
+    use crate::observation::looked;
+    use crate::sync;
     use gemm_bench::family::Family;
+    use gemm_dsl::cuda;
     use gemm_runtime::Error;
 
     /// Generated kernels have no faults, so the test removes a barrier.
@@ -46,8 +49,9 @@ mod tests {
     fn a_launch_that_fails_is_drawn_and_fails() {
         let subject = Subject { line: "tile: 32x32x32".to_owned(), ..Subject::new(Family::Sgemm) };
         let race = || {
-            let lines = analysis::report(&subject).expect("a kernel").syncs;
-            analysis::without(&subject, lines.first().expect("a barrier").line).map(Some)
+            let kernel = &looked(subject.family, &subject.line).kernel;
+            let lines = sync::lines(kernel, &cuda::listing(kernel));
+            analysis::without(&subject, *lines.first().expect("a barrier")).map(Some)
         };
         let failed = || Err(Failure::Runtime(Error::Internal("the launch".to_owned())));
         let mut drawn = String::new();
@@ -72,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_launch_that_succeeds_is_drawn_as_its_kernel() {
-        let subject = Subject { line: "tile: 32x32x32".to_owned(), ..Subject::new(Family::Sgemm) };
+        let subject = Subject { line: "items: 2".to_owned(), ..Subject::new(Family::Reduce) };
         let report = analysis::report(&subject);
         let ended = draw(
             report,

@@ -2,7 +2,7 @@
 //! page. In kernel sources only CUDA words are linked.
 
 use super::glossary::{TERMS, Term};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Elements whose content is not prose: kernel source, pictures, links and headings.
 const UNREAD: [&str; 16] = [
@@ -24,8 +24,11 @@ struct Form {
     id: &'static str,
 }
 
-/// Spellings of all terms in prose, longer ones first.
-fn forms() -> Vec<Form> {
+/// Spellings by their first letter in lower case, longer ones first.
+type Forms = BTreeMap<u8, Vec<Form>>;
+
+/// Spellings of all terms in prose.
+fn forms() -> Forms {
     let of = |term: &Term| {
         let id = term.id;
         let name = term.name.to_lowercase();
@@ -34,12 +37,13 @@ fn forms() -> Vec<Form> {
         let own = [name, plural].into_iter().chain(others).map(move |text| Form { text, id });
         own.collect::<Vec<_>>()
     };
-    in_order(TERMS.iter().flat_map(of).chain(forms_of_code()).collect())
+    let forms_of_code = forms_of_code().into_values().flatten();
+    in_order(TERMS.iter().flat_map(of).chain(forms_of_code).collect())
 }
 
 /// Spellings of CUDA words. Other terms are not linked in kernel sources, because names and
 /// comments use these words in their general sense.
-fn forms_of_code() -> Vec<Form> {
+fn forms_of_code() -> Forms {
     let of = |term: &'static Term| {
         let id = term.id;
         term.code.iter().map(move |word| Form { text: (*word).to_owned(), id })
@@ -47,9 +51,14 @@ fn forms_of_code() -> Vec<Form> {
     in_order(TERMS.iter().flat_map(of).collect())
 }
 
-fn in_order(mut all: Vec<Form>) -> Vec<Form> {
+fn in_order(mut all: Vec<Form>) -> Forms {
     all.sort_by(|a, b| b.text.len().cmp(&a.text.len()).then(a.text.cmp(&b.text)));
-    all
+    let mut forms = Forms::new();
+    for form in all {
+        let first = form.text.as_bytes()[0].to_ascii_lowercase();
+        forms.entry(first).or_default().push(form);
+    }
+    forms
 }
 
 /// Adds a link to the first occurrence of each term in each part, unless the part already links the
@@ -108,7 +117,7 @@ pub(super) fn linked(html: &str) -> (String, Vec<Term>) {
 /// `before_it`.
 fn link(
     text: &str,
-    forms: &[Form],
+    forms: &Forms,
     before_it: &BTreeSet<String>,
     known: &mut BTreeSet<String>,
     out: &mut String,
@@ -118,7 +127,9 @@ fn link(
     let mut before = ' ';
     while let Some(c) = text[at..].chars().next() {
         let begins = is_word(c) && !is_word(before) && before != '&';
-        let found = forms.iter().filter(|_| begins).find(|form| {
+        let first = text.as_bytes()[at].to_ascii_lowercase();
+        let alike = forms.get(&first).filter(|_| begins);
+        let found = alike.into_iter().flatten().find(|form| {
             let here = text[at..].get(..form.text.len());
             let behind = || text[at + form.text.len()..].chars().next();
             here.is_some_and(|here| here.eq_ignore_ascii_case(&form.text))

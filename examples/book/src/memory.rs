@@ -275,7 +275,7 @@ fn written(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observation::Spec;
+    use crate::observation::{Spec, looked};
     use gemm_bench::family::Family;
     use gemm_dsl::spec::SgemmSpec;
     use gemm_dsl::stages;
@@ -284,8 +284,7 @@ mod tests {
     /// Tiles of 32 x 32 x 32: each copied word is read by 32 threads.
     #[test]
     fn copied_elements_are_read_once_per_tile_column() {
-        let spec = Spec::parse(Family::Sgemm, "tile: 32x32x32").expect("a spec");
-        let looked = spec.look(spec.at().expect("a shape")).expect("a launch");
+        let looked = looked(Family::Sgemm, "tile: 32x32x32");
         let memory = traffic(&looked).expect("counts");
         assert_eq!(memory.read_often(), Some(32.0));
         let [come, _] = memory.shared;

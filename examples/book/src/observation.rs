@@ -218,7 +218,17 @@ impl Spec {
         Ok(seen.ok_or_else(|| internal("the main launch was not recorded"))?)
     }
 
-    /// Launches the kernels of the spec and records all blocks of the preferred kernel. It differs
+    /// Launches the kernels of the spec as [`Self::look_at_all`] does, without detection of races.
+    pub(super) fn look_at_all_unchecked(
+        &self,
+        at: SampleShape,
+    ) -> Result<(Observation, Vec<Trace>), Failure> {
+        let seen = self.watched(at, Recorder::new(ALL).unchecked())?;
+        Ok(seen.ok_or_else(|| internal("the main launch was not recorded"))?)
+    }
+
+    /// Launches the kernels of the spec, without detection of races, and records all blocks of the
+    /// preferred kernel. It differs
     /// from the [main step](gemm_runtime::LaunchReport::main_step) if the fallback runs instead.
     /// Returns `None` if the preferred kernel is not launched.
     pub(super) fn look_at_preferred(
@@ -226,7 +236,7 @@ impl Spec {
         at: SampleShape,
     ) -> Result<Option<(Observation, Vec<Trace>)>, Failure> {
         let name = self.program()?.preferred().name.clone();
-        self.watched(at, Recorder::new(ALL).at(name))
+        self.watched(at, Recorder::new(ALL).at(name).unchecked())
     }
 
     fn watched(
@@ -264,9 +274,10 @@ impl Observation {
         Ok(Counts { text: self.profile.total, compiled: *self.compiled()? })
     }
 
-    /// Repeats the launch with `arguments`, and returns the trace of the first block.
+    /// Repeats the launch with `arguments`, without detection of races, and returns the trace of the
+    /// first block.
     pub(super) fn again(&self, arguments: &Arguments) -> Result<Option<Trace>, Failure> {
-        let replay = arguments.replay(&self.kernel, &[0], INSTRUCTIONS).map_err(Error::from)?;
+        let replay = arguments.retrace(&self.kernel, &[0], INSTRUCTIONS).map_err(Error::from)?;
         replay.ran.map_err(Error::from)?;
         Ok(replay.traces.into_iter().next())
     }
@@ -287,4 +298,23 @@ pub(super) fn internal(what: &str) -> Error {
 pub(super) fn entries(line: &str) -> Result<Vec<String>, Failure> {
     let entries = parse::entries(line)?;
     Ok(entries.into_iter().map(|alternatives| alternatives.join(" | ")).collect())
+}
+
+/// Launch of a spec at its sample shape. Tests that ask for the same spec share one launch.
+#[cfg(test)]
+pub(super) fn looked(family: Family, line: &str) -> Arc<Observation> {
+    use std::collections::BTreeMap;
+    use std::sync::{Mutex, OnceLock, PoisonError};
+
+    type Launches = BTreeMap<String, Arc<OnceLock<Arc<Observation>>>>;
+    static LAUNCHES: Mutex<Launches> = Mutex::new(BTreeMap::new());
+    let key = format!("{family:?} {line}");
+    let mut launches = LAUNCHES.lock().unwrap_or_else(PoisonError::into_inner);
+    let launch = Arc::clone(launches.entry(key).or_default());
+    drop(launches);
+    let look = || {
+        let spec = Spec::parse(family, line).expect("a spec");
+        Arc::new(spec.look(spec.at().expect("a shape")).expect("a launch"))
+    };
+    Arc::clone(launch.get_or_init(look))
 }

@@ -99,12 +99,11 @@ pub(super) fn all(kernel: &Kernel, trace: &Trace) -> Vec<Pipeline> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observation::Spec;
+    use crate::observation::looked;
     use gemm_bench::family::Family;
 
     fn pipelines(line: &str) -> Vec<Pipeline> {
-        let spec = Spec::parse(Family::Sgemm, line).expect("a spec");
-        let looked = spec.look(spec.at().expect("a shape")).expect("a launch");
+        let looked = looked(Family::Sgemm, line);
         all(&looked.kernel, &looked.trace)
     }
 

@@ -291,14 +291,13 @@ impl StepSlot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observation::Spec;
+    use crate::observation::looked;
     use crate::ownership::named;
     use gemm_bench::family::Family;
     use gemm_dsl::cuda;
 
     fn steps_of(family: Family, line: &str) -> Steps {
-        let spec = Spec::parse(family, line).expect("a spec");
-        let looked = spec.look(spec.at().expect("a shape")).expect("a launch");
+        let looked = looked(family, line);
         let named = named(&looked).expect("the same launch");
         steps(&looked.kernel, &cuda::listing(&looked.kernel), &looked.trace, named.as_ref())
     }

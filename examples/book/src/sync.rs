@@ -291,12 +291,11 @@ fn bits(kernel: &Kernel, buffers: &[BufferArg]) -> Vec<Vec<u64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observation::Spec;
+    use crate::observation::looked;
     use gemm_bench::family::Family;
 
     fn syncs(family: Family, line: &str) -> Vec<Sync> {
-        let spec = Spec::parse(family, line).expect("a spec");
-        let looked = spec.look(spec.at().expect("a shape")).expect("a launch");
+        let looked = looked(family, line);
         trials(&looked, &cuda::listing(&looked.kernel)).expect("arguments that fit")
     }
 

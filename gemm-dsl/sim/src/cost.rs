@@ -67,18 +67,32 @@ pub fn phases(groups: &[(u32, u32)], bytes: u32, writes: bool) -> &'static [u32]
 pub fn wavefronts(groups: &[(u32, u32)], bytes: u32, writes: bool) -> Wavefronts {
     // The adjacent words of one lane occupy a group of adjacent banks.
     let words = (bytes / 4).clamp(1, QUAD);
-    let groups_of_banks = BANKS / words as usize;
+    let groups_of_banks = BANKS as u32 / words;
+    let bank = |word: u32| word / words % groups_of_banks;
     let mut cost = Wavefronts::default();
     for lanes in phases(groups, bytes, writes) {
-        let mut banks = [0u8; BANKS];
-        for &(word, of) in groups {
-            banks[(word / words) as usize % groups_of_banks] += u8::from(of & lanes != 0);
+        let active = || groups.iter().filter(|(_, of)| of & lanes != 0);
+        let (mut used, mut conflict) = (0u32, false);
+        for &(word, _) in active() {
+            let bit = 1 << bank(word);
+            conflict |= used & bit != 0;
+            used |= bit;
         }
-        let most = banks.iter().copied().fold(0, u8::max);
+        let most = match conflict {
+            false => u8::from(used != 0),
+            true => most_words(active().map(|&(word, _)| bank(word))),
+        };
         cost.wavefronts += u64::from(most);
         cost.phases += u64::from(most > 0);
     }
     cost
+}
+
+/// Greatest number of words in one bank.
+fn most_words(banks: impl Iterator<Item = u32>) -> u8 {
+    let mut words = [0u8; BANKS];
+    banks.for_each(|bank| words[bank as usize] += 1);
+    words.into_iter().fold(0, u8::max)
 }
 
 /// Number of distinct 32-byte sectors of a global access. It sorts `of_lanes`, which contains the

@@ -44,7 +44,7 @@ macro_rules! operator_on_one {
                     unreachable!("lowered as a boolean")
                 }
             };
-            value.ok_or(FaultKind::Overflow { op, operands: [a.into(), b.into()] })
+            value.ok_or_else(|| FaultKind::Overflow { op, operands: [a.into(), b.into()] })
         }
     };
 }

@@ -136,6 +136,15 @@ impl AccumulationRules {
     /// Returns the sum of `c` and the products of one group.
     #[inline(always)]
     pub fn fused_sum(self, format: Format, a: &[MmaOperand], b: &[MmaOperand], c: u32) -> u32 {
+        // Loops over a constant number of terms are unrolled.
+        match (<&[_; 16]>::try_from(a), <&[_; 16]>::try_from(b)) {
+            (Ok(a), Ok(b)) => self.truncated_sum(format, a, b, c),
+            _ => self.truncated_sum(format, a, b, c),
+        }
+    }
+
+    #[inline(always)]
+    fn truncated_sum(self, format: Format, a: &[MmaOperand], b: &[MmaOperand], c: u32) -> u32 {
         let addend = decode(c, FloatLayout::BINARY32);
         let exponents = a.iter().zip(b).map(|(a, b)| a.exponent.wrapping_add(b.exponent));
         let largest = exponents.fold(self.least.max(addend.exponent), i32::max);

@@ -159,7 +159,7 @@ fn read_table<S: RuleSpec, R>(
         Err(fault) => return (Err(syn::Error::new(fault.place, fault.error)), None),
     };
     let read = table::read::<S>(&tokens);
-    let told = read.first.as_ref().map(|(spec, starts)| tell(spec, starts, &places));
+    let told = read.first_parsed.as_ref().map(|(spec, starts)| tell(spec, starts, &places));
     (read.table.map_err(|faults| all_located(faults, &places)), told)
 }
 

@@ -18,18 +18,18 @@ pub(super) const MAX_RULES: usize = 256;
 pub(super) struct TableOutcome<S: Family> {
     /// The table, or all faults.
     pub table: Result<KernelTable<S>, Vec<Fault>>,
-    /// First rule whose spec could be parsed.
-    pub first: Option<FirstRule<S>>,
+    /// Earliest rule whose keys that affect the result could be parsed. It may have other faults.
+    pub first_parsed: Option<ParsedRule<S>>,
 }
 
 /// Spec of a rule, and the start of each key's value.
-pub(super) type FirstRule<S> = (S, HashMap<&'static str, usize>);
+pub(super) type ParsedRule<S> = (S, HashMap<&'static str, usize>);
 
 /// Parses and checks a table.
 pub(super) fn read<S: RuleSpec>(tokens: &[Token]) -> TableOutcome<S> {
     let mut table = TableReader::<S> {
         rules: Vec::new(),
-        first_readable: None,
+        first_parsed: None,
         faults: Vec::new(),
         header: Header::default(),
         left: ProblemSet::all(),
@@ -59,7 +59,7 @@ pub(super) fn read<S: RuleSpec>(tokens: &[Token]) -> TableOutcome<S> {
         let last = tokens.len().checked_sub(1).map(|last| last..last + 1);
         table.faults.push((messages::no_else(), last));
     }
-    let TableReader { rules, first_readable, mut faults, header, .. } = table;
+    let TableReader { rules, first_parsed, mut faults, header, .. } = table;
     if faults.is_empty() {
         // A macro passes its table on as text that is parsed again, and text has a maximum length.
         let bytes: usize = rules.iter().map(|rule| rule.to_string().len() + ";\n".len()).sum();
@@ -74,20 +74,20 @@ pub(super) fn read<S: RuleSpec>(tokens: &[Token]) -> TableOutcome<S> {
         faults.push((too_many(more), None));
     }
     let table = if faults.is_empty() { Ok(KernelTable::new(rules, header)) } else { Err(faults) };
-    TableOutcome { table, first: first_readable }
+    TableOutcome { table, first_parsed }
 }
 
 struct TableReader<S: Family> {
     rules: Vec<Rule<S>>,
-    /// First rule whose spec could be parsed.
-    first_readable: Option<FirstRule<S>>,
+    /// See [`TableOutcome::first_parsed`].
+    first_parsed: Option<ParsedRule<S>>,
     faults: Vec<Fault>,
     header: Header,
     /// Problems that no earlier rule matches.
     left: ProblemSet,
     /// Valid conditions, each with the number of its rule.
     conditions: Vec<(Closure, usize)>,
-    /// Spec of the first rule without fault, with which later ones must agree.
+    /// Spec of the first rule, if it has a plan. The other rules must compute the same function.
     reference: Option<S>,
     /// Number of rules so far.
     count: usize,
@@ -205,9 +205,9 @@ impl<S: RuleSpec> TableReader<S> {
             }
             self.rules.push(Rule { when, spec: spec.clone(), kernels });
         }
-        if self.first_readable.is_none() && !unread.iter().any(|key| S::what(key).is_some()) {
+        if self.first_parsed.is_none() && !unread.iter().any(|key| S::what(key).is_some()) {
             let starts = given.into_iter().map(|(key, entry)| (key, entry.value_span().start));
-            self.first_readable = Some((spec, starts.collect()));
+            self.first_parsed = Some((spec, starts.collect()));
         }
     }
 

@@ -108,8 +108,8 @@ impl SgemmShape {
             let (lines, line) = if by_column { (cols, rows) } else { (rows, cols) };
             lines_take_vectors(
                 elem,
-                Strided { count: lines, stride: line },
-                Strided { count: batch, stride: lines.saturating_mul(line) },
+                StridedItems { count: lines, stride: line },
+                StridedItems { count: batch, stride: lines.saturating_mul(line) },
             )
         };
         self.aligned.unwrap_or_else(|| {
@@ -123,7 +123,7 @@ impl SgemmShape {
 
 /// Items at a fixed stride, such as the rows of a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Strided {
+pub struct StridedItems {
     pub count: u64,
     /// Distance from one item to the next, in elements.
     pub stride: u64,
@@ -131,9 +131,9 @@ pub struct Strided {
 
 /// Returns true if all lines (rows or columns) of all matrices are aligned to 16 bytes, provided
 /// that the first line is.
-pub fn lines_take_vectors(elem: Elem, lines: Strided, matrices: Strided) -> bool {
+pub fn lines_take_vectors(elem: Elem, lines: StridedItems, matrices: StridedItems) -> bool {
     let lanes = u64::from(elem.vector_lanes());
-    let aligned = |of: Strided| of.count <= 1 || of.stride.is_multiple_of(lanes);
+    let aligned = |of: StridedItems| of.count <= 1 || of.stride.is_multiple_of(lanes);
     aligned(lines) && aligned(matrices)
 }
 

@@ -103,6 +103,7 @@ impl Elem {
     ];
 
     /// Size of an element in bytes, which is also its alignment.
+    #[inline]
     pub const fn size(self) -> u32 {
         self.facts().size
     }

@@ -4,7 +4,7 @@
 //! by name, so another version on the loader's path could override an explicit path. `cudarc` also
 //! panics if the library is missing.
 
-use super::{Arch, Compiled, listing::listing};
+use super::{Arch, Compilation, listing::listing};
 use crate::error::{Error, Result};
 use crate::library::{self, Candidate, NVRTC, Places, files_beside, open};
 use gemm_dsl::target::release::Release;
@@ -231,7 +231,7 @@ impl Nvrtc {
         source: &str,
         arch: Arch,
         flags: &[String],
-    ) -> Result<Compiled> {
+    ) -> Result<Compilation> {
         let file = format!("{name}.cu");
         let Some(cubin) = self.cubin else { unreachable!("Found::search: `meets` needs it") };
         let compiled = self.translate(&file, source, flags, cubin);
@@ -241,7 +241,7 @@ impl Nvrtc {
             reason,
             listing: listing(&log, &file, source),
         })?;
-        Ok(Compiled { cubin, log })
+        Ok(Compilation { cubin, log })
     }
 
     /// Translates one file. Returns the output and the log, or the reason for a failure and the

@@ -6,7 +6,9 @@ use libtest_mimic::Failed;
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
+use std::ops::{Deref, DerefMut};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tempfile::TempDir;
 
 /// Shell script that connects the browser's file 3 (requests) and file 4 (responses) to the
@@ -14,21 +16,76 @@ use tempfile::TempDir;
 const PIPES: &str = "exec \"$0\" \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>&1";
 
 /// Browser process with one open page at a time.
-pub struct Session {
+pub struct Browser {
     browser: Child,
     asks: ChildStdin,
     answers: BufReader<ChildStdout>,
     asked: u64,
-    /// Session identifier of the page; None before the first page.
-    target: Option<String>,
+    /// Page; None before the first one.
+    page: Option<Page>,
     folder: TempDir,
     /// Console messages of the open page.
     complaints: Vec<String>,
     loaded: u64,
 }
 
+/// Identifiers of a page.
+struct Page {
+    target: String,
+    session: String,
+}
+
+/// New page of a browser. The next session uses the browser again, because a browser needs seconds
+/// of CPU time to start.
+pub struct Session(Option<Browser>);
+
+/// Browsers without a session.
+static IDLE: Mutex<Vec<Browser>> = Mutex::new(Vec::new());
+
+fn idle() -> MutexGuard<'static, Vec<Browser>> {
+    IDLE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Ends all browsers without a session.
+pub fn end_idle() {
+    idle().clear();
+}
+
 impl Session {
+    /// Opens an empty page, in a browser without a session or in a new one.
     pub fn start() -> Result<Self, Failed> {
+        let known = idle().pop();
+        let mut browser = match known {
+            Some(browser) => browser,
+            None => Browser::start()?,
+        };
+        browser.renew_page()?;
+        Ok(Self(Some(browser)))
+    }
+}
+
+impl Deref for Session {
+    type Target = Browser;
+
+    fn deref(&self) -> &Browser {
+        self.0.as_ref().unwrap_or_else(|| unreachable!("start: the session has a browser"))
+    }
+}
+
+impl DerefMut for Session {
+    fn deref_mut(&mut self) -> &mut Browser {
+        self.0.as_mut().unwrap_or_else(|| unreachable!("start: the session has a browser"))
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        idle().extend(self.0.take());
+    }
+}
+
+impl Browser {
+    fn start() -> Result<Self, Failed> {
         let arguments =
             ["--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-pipe"];
         let mut browser = Command::new("sh")
@@ -40,16 +97,25 @@ impl Session {
         let asks = browser.stdin.take().ok_or("the browser reads")?;
         let answers = BufReader::new(browser.stdout.take().ok_or("the browser writes")?);
         let (folder, complaints) = (tempfile::tempdir()?, Vec::new());
-        let mut session =
-            Self { browser, asks, answers, asked: 0, target: None, folder, complaints, loaded: 0 };
-        let page = session.ask("Target.createTarget", json!({ "url": "about:blank" }))?;
-        let attach = json!({ "targetId": page["targetId"], "flatten": true });
-        let attached = session.ask("Target.attachToTarget", attach)?;
-        session.target = attached["sessionId"].as_str().map(str::to_owned);
-        for domain in ["Page", "Runtime", "Log"] {
-            session.ask(&format!("{domain}.enable"), json!({}))?;
+        Ok(Self { browser, asks, answers, asked: 0, page: None, folder, complaints, loaded: 0 })
+    }
+
+    /// Replaces the page by an empty one, without the old one's state and pointer.
+    fn renew_page(&mut self) -> Result<(), Failed> {
+        let old = self.page.take();
+        let made = self.ask("Target.createTarget", json!({ "url": "about:blank" }))?;
+        let target = made["targetId"].as_str().ok_or("a page has an identifier")?.to_owned();
+        let attach = json!({ "targetId": target, "flatten": true });
+        let attached = self.ask("Target.attachToTarget", attach)?;
+        let session = attached["sessionId"].as_str().ok_or("a page has a session")?.to_owned();
+        if let Some(old) = old {
+            self.ask("Target.closeTarget", json!({ "targetId": old.target }))?;
         }
-        Ok(session)
+        self.page = Some(Page { target, session });
+        for domain in ["Page", "Runtime", "Log"] {
+            self.ask(&format!("{domain}.enable"), json!({}))?;
+        }
+        Ok(())
     }
 
     /// Opens a page as a file of this name, with `address` appended, and waits until it is loaded.
@@ -148,8 +214,8 @@ impl Session {
     fn ask(&mut self, method: &str, parameters: Value) -> Result<Value, Failed> {
         self.asked += 1;
         let mut message = json!({ "id": self.asked, "method": method, "params": parameters });
-        if let Some(target) = &self.target {
-            message["sessionId"] = target.as_str().into();
+        if let Some(page) = &self.page {
+            message["sessionId"] = page.session.as_str().into();
         }
         self.asks.write_all(message.to_string().as_bytes())?;
         self.asks.write_all(b"\0")?;
@@ -188,7 +254,7 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for Browser {
     fn drop(&mut self) {
         // The browser may have exited already.
         let _ = self.browser.kill();

@@ -40,10 +40,19 @@ pub(super) struct Edge {
 }
 
 impl EdgeLaunch {
-    pub(super) fn at(spec: &Spec, size: Size) -> Result<Self, Failure> {
-        let (looked, others) = spec.look_at_all(SampleShape::Size(size))?;
+    /// Launches the spec at a ragged shape.
+    pub(super) fn ragged(spec: &Spec, size: Size) -> Result<Self, Failure> {
+        Ok(Self::new(spec.look_at_all(SampleShape::Size(size))?))
+    }
+
+    /// Launches the spec at another shape, without detection of races.
+    fn unchecked(spec: &Spec, size: Size) -> Result<Self, Failure> {
+        Ok(Self::new(spec.look_at_all_unchecked(SampleShape::Size(size))?))
+    }
+
+    fn new((looked, others): (Observation, Vec<Trace>)) -> Self {
         let placed = NAMES.map(|name| GlobalMatrix::placed(&looked, name));
-        Ok(Self { looked, others, placed })
+        Self { looked, others, placed }
     }
 
     pub(super) fn traces(&self) -> impl Iterator<Item = &Trace> {
@@ -57,7 +66,7 @@ impl EdgeLaunch {
         let (numbered, numbers) = self.looked.arguments.numbered();
         let matrices = NAMES.map(|name| GlobalMatrix::new(kernel, name, &scalars, &numbers));
         let blocks: Vec<u32> = (0..blocks as u32).collect();
-        let replay = numbered.replay(kernel, &blocks, INSTRUCTIONS).map_err(Error::from)?;
+        let replay = numbered.retrace(kernel, &blocks, INSTRUCTIONS).map_err(Error::from)?;
         replay.ran.map_err(Error::from)?;
         Ok(NumberedLaunch { matrices, traces: replay.traces })
     }
@@ -79,10 +88,11 @@ pub(super) fn edge(
     depth: usize,
 ) -> Result<Option<Edge>, Failure> {
     let k = SIZE.k.next_multiple_of(depth);
-    let flat = if k == SIZE.k { None } else { Some(EdgeLaunch::at(spec, Size { k, ..SIZE })?) };
+    let flat =
+        if k == SIZE.k { None } else { Some(EdgeLaunch::unchecked(spec, Size { k, ..SIZE })?) };
     let flat = flat.as_ref().unwrap_or(ragged);
     let [m, n] = [(SIZE.m, tile[0]), (SIZE.n, tile[1])].map(|(n, of)| n.next_multiple_of(of));
-    let whole = EdgeLaunch::at(spec, Size { m, n, k })?;
+    let whole = EdgeLaunch::unchecked(spec, Size { m, n, k })?;
     let of = |launch: &EdgeLaunch| {
         let kernel = &launch.looked.kernel;
         (kernel.name.clone(), kernel.variant, launch.looked.grid)

@@ -4,12 +4,13 @@ mod refused;
 
 use super::{FaultReport, HighlightedAccess, MOST, ReplayedLaunch, drawn};
 use crate::analysis::{Subject, without};
-use crate::observation::{Observation, Spec};
+use crate::observation::Observation;
 use crate::sync;
 use gemm_bench::cli::Failure;
 use gemm_bench::family::Family;
 use gemm_dsl::cuda;
 use gemm_dsl::ir::{Access, BufferId, Elem, Expr, Special, Stmt, VerifiedKernel};
+use std::sync::Arc;
 
 fn subject(line: &str) -> Subject {
     Subject { line: line.to_owned(), ..Subject::new(Family::Sgemm) }
@@ -19,8 +20,9 @@ fn subject(line: &str) -> Subject {
 #[test]
 fn the_element_of_a_race_has_a_past() {
     let subject = subject("tile: 32x32x32");
-    let barriers = crate::analysis::report(&subject).expect("a kernel").syncs;
-    let late = without(&subject, barriers[1].line).expect("a race");
+    let kernel = &looked(&subject.line).kernel;
+    let barriers = sync::lines(kernel, &cuda::listing(kernel));
+    let late = without(&subject, barriers[1]).expect("a race");
     assert!(late.fault.what.starts_with("data race on As[0][0]: this write"), "{late:?}");
     let (last, before) = late.past.split_last().expect("a past");
     assert!(last.is_fault && last.kind == "store" && (last.warp, last.lane) == (0, 0), "{last:?}");
@@ -50,9 +52,8 @@ fn a_line_without_a_synchronisation_is_told_which_lines_have_one() {
     assert!(said.ends_with("with one: none"), "{said}");
 }
 
-fn looked(line: &str) -> Observation {
-    let spec = Spec::parse(Family::Sgemm, line).expect("a spec");
-    spec.look(spec.at().expect("a shape")).expect("a launch")
+fn looked(line: &str) -> Arc<Observation> {
+    crate::observation::looked(Family::Sgemm, line)
 }
 
 /// Removes each synchronisation of a kernel in turn. Returns the first fault whose message starts

@@ -10,6 +10,8 @@ pub(super) struct Recorder {
     count: fn([u32; 3]) -> u32,
     /// Name of the kernel to record instead of the main one.
     kernel: Option<String>,
+    /// See [`Simulation::unchecked`].
+    unchecked: bool,
     kept: Mutex<(Option<Recording>, Option<LaunchRecord>)>,
 }
 
@@ -33,7 +35,7 @@ pub(crate) struct LaunchRecord {
 
 impl Recorder {
     pub(super) fn new(count: fn([u32; 3]) -> u32) -> Self {
-        Self { count, kernel: None, kept: Mutex::default() }
+        Self { count, kernel: None, unchecked: false, kept: Mutex::default() }
     }
 
     /// Records the kernel of this name, even if it is not the main one.
@@ -41,10 +43,21 @@ impl Recorder {
         Self { kernel: Some(kernel), ..self }
     }
 
+    /// Skips race detection.
+    pub(super) fn unchecked(self) -> Self {
+        Self { unchecked: true, ..self }
+    }
+
     /// Returns a simulator that reports to the recorder and predicts SASS counters.
     pub(super) fn device(self: &Arc<Self>) -> Device {
         let watch: Option<Arc<dyn Watch>> = Some(self.clone());
-        Device::simulator_of(Simulation { compiled: true, watch, ..Simulation::default() })
+        let simulation = Simulation {
+            compiled: true,
+            unchecked: self.unchecked,
+            watch,
+            ..Simulation::default()
+        };
+        Device::simulator_of(simulation)
     }
 
     pub(super) fn seen(&self) -> Option<Recording> {
@@ -101,7 +114,7 @@ impl Watch for Recorder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observation::Spec;
+    use crate::observation::{Spec, looked};
     use crate::sync;
     use gemm_bench::family::Family;
     use gemm_dsl::cuda;
@@ -111,7 +124,7 @@ mod tests {
     fn a_launch_that_fails_by_itself_is_drawn() {
         let line = "tile: 32x32x32";
         let spec = Spec::parse(Family::Sgemm, line).expect("a spec");
-        let looked = spec.look(spec.at().expect("a shape")).expect("a launch");
+        let looked = looked(Family::Sgemm, line);
         let listing = cuda::listing(&looked.kernel);
         let barrier = *sync::lines(&looked.kernel, &listing).last().expect("it has barriers");
         let faulty = sync::changed(&looked.kernel, &listing, barrier).expect("a kernel");

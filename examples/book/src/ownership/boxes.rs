@@ -137,15 +137,14 @@ fn tile(kernel: &Kernel, trace: &Trace, side: usize) -> Option<OwnedTile> {
 
 #[cfg(test)]
 mod tests {
-    use crate::observation::Spec;
+    use crate::observation::looked;
     use crate::ownership;
     use crate::ownership::{NAMES, OwnedTile};
     use gemm_bench::family::Family;
     use gemm_dsl::stages;
 
     fn tiles(line: &str) -> Vec<OwnedTile> {
-        let spec = Spec::parse(Family::Sgemm, line).expect("a spec");
-        let looked = spec.look(spec.at().expect("a shape")).expect("a launch");
+        let looked = looked(Family::Sgemm, line);
         let named = ownership::named(&looked).expect("the same launch").expect("a product");
         ownership::ownership(&looked.kernel, &named, &looked.trace).expect("tiles").tiles
     }

@@ -181,13 +181,14 @@ pub(crate) fn elements(access: &AccessEvent<'_>) -> Vec<(u32, u64)> {
 /// Returns the elements of `size` bytes of an access, in the order of lanes, each with its thread.
 pub(crate) fn elements_of(access: &AccessEvent<'_>, size: u32) -> Vec<(u32, u64)> {
     let (pattern, first, warp) = (access.pattern, access.first, access.event.warp);
-    let lanes = pattern.lanes.iter().zip(0u32..);
-    let lanes = lanes.filter_map(|(at, lane)| Some((lane, i64::from(first) + i64::from((*at)?))));
-    let of = |(lane, at): (u32, i64)| {
-        (0..i64::from(pattern.bytes / size))
-            .map(move |n| (warp * 32 + lane, (at + n).max(0) as u64))
-    };
-    lanes.flat_map(of).collect()
+    let count = i64::from(pattern.bytes / size);
+    let mut elements = Vec::with_capacity(pattern.lanes.len() * count as usize);
+    for (lane, at) in pattern.lanes.iter().enumerate() {
+        let Some(at) = at else { continue };
+        let (thread, at) = (warp * 32 + lane as u32, i64::from(first) + i64::from(*at));
+        elements.extend((at..at + count).map(|at| (thread, at.max(0) as u64)));
+    }
+    elements
 }
 
 /// Returns the bits of the elements that each active lane writes. Elements have `size` bytes and

@@ -1,13 +1,12 @@
 //! Owners of elements, by numbered runs of kernels with known layouts.
 
 use super::*;
-use crate::observation::Spec;
+use crate::observation::looked;
 use gemm_bench::family::Family;
 use gemm_dsl::ir::BufferLayout;
 
 fn owners(family: Family, line: &str) -> Option<Ownership> {
-    let spec = Spec::parse(family, line).expect("a spec");
-    let looked = spec.look(spec.at().expect("a shape")).expect("a launch");
+    let looked = looked(family, line);
     ownership(&looked.kernel, &named(&looked).expect("the same launch")?, &looked.trace)
 }
 
@@ -67,8 +66,7 @@ fn elements_lie_where_the_layout_says() {
         "tile: 96x64x8, thread: 6x4",
     ];
     for line in lines {
-        let spec = Spec::parse(Family::Sgemm, line).expect("a spec");
-        let looked = spec.look(spec.at().expect("a shape")).expect("a launch");
+        let looked = looked(Family::Sgemm, line);
         let kernel = &looked.kernel;
         let named = named(&looked).expect("the same launch").expect("a product");
         let owners = ownership(kernel, &named, &looked.trace).expect("tiles");

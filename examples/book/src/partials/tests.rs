@@ -1,12 +1,11 @@
 use super::*;
-use crate::observation::Spec;
+use crate::observation::looked;
 use gemm_bench::family::Family;
 use gemm_dsl::cuda;
 use gemm_dsl::stages;
 
 fn folded(line: &str) -> Partials {
-    let spec = Spec::parse(Family::Reduce, line).expect("a spec");
-    let looked = spec.look(spec.at().expect("a shape")).expect("a launch");
+    let looked = looked(Family::Reduce, line);
     let listing = cuda::listing(&looked.kernel);
     partials(&looked, &listing).expect("the same launch").expect("a reduction of f32")
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::observation::Spec;
+use crate::observation::{Observation, Spec, looked};
 use crate::wgmma::multistage::{SlotState, Tiles};
 use gemm_bench::family::Family;
 use gemm_dsl::ir::MbarrierOp;
@@ -7,22 +7,21 @@ use gemm_dsl::ir::Stmt;
 use gemm_dsl::spec::SgemmSpec;
 use gemm_dsl::stages::{self, Stage};
 use gemm_runtime::sim::watch::{Action, Trace, VerifiedKernel};
+use std::sync::Arc;
 
 /// Number of random specs.
 const COUNT: usize = 8;
 
-/// Kernel with the trace of its first block.
+/// Launch of a kernel, with its tiles on tensor cores.
 struct Watched {
-    kernel: VerifiedKernel,
-    trace: Trace,
+    launch: Arc<Observation>,
     tensor: Option<WgmmaTiles>,
 }
 
 fn watched(line: &str) -> Watched {
-    let spec = Spec::parse(Family::Sgemm, line).expect("a spec");
-    let looked = spec.look(spec.at().expect("a shape")).expect("a launch");
+    let looked = looked(Family::Sgemm, line);
     let tensor = tiles(&looked.kernel, &looked.trace).expect(line);
-    Watched { kernel: looked.kernel.clone(), trace: looked.trace, tensor }
+    Watched { launch: looked, tensor }
 }
 
 /// Stages with `wgmma` instructions.
@@ -70,7 +69,7 @@ fn tiles_lie_as_their_swizzle_says_and_are_read_where_they_were_written() {
     let stages = of_warpgroups();
     assert_eq!(stages.len(), 7);
     for stage in stages {
-        let Watched { trace, tensor, .. } = watched(&stage.spec.to_string());
+        let Watched { launch, tensor } = watched(&stage.spec.to_string());
         let tensor = tensor.expect(stage.name);
         let arrays: usize = tensor.swizzles.iter().map(|of| of.arrays.len()).sum();
         assert!(arrays >= 2, "{}", stage.name);
@@ -84,7 +83,7 @@ fn tiles_lie_as_their_swizzle_says_and_are_read_where_they_were_written() {
         }
         // A box or a thread wrote each part to the address from which an instruction reads it.
         let mut written = std::collections::BTreeSet::new();
-        for detail in &trace.details {
+        for detail in &launch.trace.details {
             match &detail.did {
                 Action::BoxCopy(boxed) => written.extend(boxed.parts.iter().copied()),
                 Action::Multiplied { a, b, .. } if has_boxes(&stage) => {
@@ -168,10 +167,10 @@ fn hands_on(name: &str, tiles: &Tiles, kernel: &VerifiedKernel, trace: &Trace) {
 #[test]
 fn slots_are_handed_on_by_the_phases_that_the_text_makes() {
     for stage in of_warpgroups() {
-        let Watched { kernel, trace, tensor } = watched(&stage.spec.to_string());
+        let Watched { launch, tensor } = watched(&stage.spec.to_string());
         let tiles = tensor.expect(stage.name).ring.expect(stage.name);
         match has_boxes(&stage) {
-            true => hands_on(stage.name, &tiles, &kernel, &trace),
+            true => hands_on(stage.name, &tiles, &launch.kernel, &launch.trace),
             false => stores(&stage, &tiles),
         }
     }

@@ -126,15 +126,15 @@ impl GridRace {
         let packed = touch.pack();
         if !writes {
             if let Some([lowest, highest]) = watched.reads.get(word) {
-                lowest.fetch_min(packed, Ordering::Relaxed);
-                highest.fetch_min(!packed, Ordering::Relaxed);
+                lower(lowest, packed);
+                lower(highest, !packed);
             }
             return;
         }
         let Some(lowest) = watched.writes.get(word) else {
             return;
         };
-        let before = lowest.fetch_min(packed, Ordering::Relaxed);
+        let before = lower(lowest, packed);
         if before != NONE && self.cluster.parts(before, packed) {
             // The higher of two writes is kept here. Every write passes here once, except the
             // writes of the lowest block.
@@ -179,6 +179,15 @@ impl WatchedBuffer {
             higher: GridAccess::unpack(higher),
             higher_writes: !write_first || other_writes,
         })
+    }
+}
+
+/// Lowers a number to `to` and returns its old value. A load is cheaper than an atomic minimum, and
+/// most numbers are already lower.
+fn lower(number: &AtomicU64, to: u64) -> u64 {
+    match number.load(Ordering::Relaxed) {
+        before if before <= to => before,
+        _ => number.fetch_min(to, Ordering::Relaxed),
     }
 }
 

@@ -87,6 +87,10 @@ impl Shadow {
     #[cold]
     fn add_reads(&mut self, page: usize) -> u32 {
         let start = self.reads.len();
+        if start == 0 {
+            // All known pages are likely to be read.
+            self.reads.reserve(self.rows * PAGE * self.read_pages.len());
+        }
         self.reads.resize(start + self.rows * PAGE, Reads::default());
         self.read_pages[page] = start as u32;
         start as u32

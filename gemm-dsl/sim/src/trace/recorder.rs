@@ -56,7 +56,8 @@ pub(crate) struct Recorder<'l> {
 struct BlockTrace {
     number: u32,
     trace: Trace,
-    patterns: HashMap<Pattern, u32>,
+    /// Numbers of the patterns with a digest.
+    patterns: HashMap<u64, Vec<u32>>,
     /// Latest pattern of each statement. The statement's next pattern is mostly the same.
     latest: HashMap<u32, u32>,
     rounds: HashMap<Vec<(usize, i64)>, u32>,
@@ -223,7 +224,10 @@ impl<'l> Recorder<'l> {
 impl BlockTrace {
     /// Returns the number of a loop iteration, which is added if it is new.
     fn number_of(&mut self, rounds: &Vec<(usize, i64)>) -> u32 {
-        if let Some(known) = self.round.or_else(|| self.rounds.get(rounds).copied()) {
+        let is_same = |number: &u32| self.trace.rounds[*number as usize] == *rounds;
+        let latest = self.trace.events.last().map(|event| event.rounds).filter(is_same);
+        let known = self.round.or(latest).or_else(|| self.rounds.get(rounds).copied());
+        if let Some(known) = known {
             self.round = Some(known);
             return known;
         }
@@ -236,19 +240,33 @@ impl BlockTrace {
 
     /// Returns the number of a statement's pattern, which is added if it is new.
     fn pattern(&mut self, stmt: u32, pattern: Pattern) -> u32 {
-        let latest = self.latest.get(&stmt).copied();
-        if let Some(number) = latest.filter(|n| self.trace.patterns[*n as usize] == pattern) {
+        let all = &mut self.trace.patterns;
+        let is_same = |number: &u32| all[*number as usize] == pattern;
+        if let Some(number) = self.latest.get(&stmt).copied().filter(is_same) {
             return number;
         }
-        let next = self.patterns.len() as u32;
-        let number = *self.patterns.entry(pattern).or_insert_with_key(|pattern| {
-            self.trace.patterns.push(pattern.clone());
+        let alike = self.patterns.entry(digest(&pattern)).or_default();
+        let number = alike.iter().copied().find(is_same).unwrap_or_else(|| {
+            let next = all.len() as u32;
+            alike.push(next);
+            all.push(pattern);
             next
         });
         self.latest.insert(stmt, number);
         number
     }
 }
+
+/// Digest of a pattern's start and lanes, which differ most between patterns. It is computed faster
+/// than a hash of the whole pattern.
+fn digest(pattern: &Pattern) -> u64 {
+    let lanes = pattern.lanes.iter().map(|lane| lane.map_or(u64::MAX, |at| at as u64));
+    let numbers = [pattern.buffer as u64, pattern.skew.into()].into_iter().chain(lanes);
+    numbers.fold(0, |digest, number| (digest.rotate_left(5) ^ number).wrapping_mul(DIGEST_FACTOR))
+}
+
+/// Odd factor with well mixed bits.
+const DIGEST_FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Stores the traces of the last cluster, because no further block starts after a fault.
 impl Drop for Recorder<'_> {

@@ -35,7 +35,7 @@ impl MmaAccumulators {
     pub fn declare(b: &mut KernelBuilder, tiled: &Tiled<'_>, of: &WarpMma) -> Self {
         let dims = || [of.counts.rows.into(), of.counts.cols.into(), (Mma::OF_D as i32).into()];
         b.comment("acc[i][j] is this lane's fragment of mma tile (i, j) of the warp tile.");
-        let elem = tiled.plan.types().acc;
+        let elem = tiled.frame.plan.types().acc;
         let sums = b.zeroed_registers("acc", elem, dims(), "");
         let several = of.counts.plan.promote_steps().is_some_and(|steps| steps > 1);
         if several {
@@ -44,7 +44,7 @@ impl MmaAccumulators {
         let meaning = "accumulators since the last promotion";
         let fresh = several.then(|| b.zeroed_registers("fresh", elem, dims(), meaning));
         // With flags, the kernel that computes the splits has seen all values.
-        let if_by_lanes = of.counts.plan.arith().is_emulation() && tiled.flags.is_none();
+        let if_by_lanes = of.counts.plan.arith().is_emulation() && tiled.frame.flags.is_none();
         let unrepresentable = if_by_lanes.then(|| UnrepresentableBits::declare(b, tiled));
         let exchanges = of.counts.plan.exchanges();
         Self { sums, fresh, unrepresentable, exchanges }
@@ -56,7 +56,7 @@ impl MmaAccumulators {
             return;
         }
         b.comment(EXCHANGE);
-        let is_even = Expr::from(b.let_("is_even", (tiled.tid % 2).equals(0)));
+        let is_even = Expr::from(b.let_("is_even", (tiled.frame.tid % 2).equals(0)));
         let counts = &of.counts;
         over(b, "i", counts.rows.into(), counts.plan.rows(), |b, i| {
             over(b, "j", counts.cols.into(), counts.plan.cols(), |b, j| {
@@ -112,7 +112,7 @@ pub(crate) fn step(
                 promotion_comment(b, "each K step");
                 row.each_part(b, |b, part| {
                     let dims = [part.count.clone(), (Mma::OF_D as i32).into()];
-                    let fresh = b.zeroed_registers("fresh", tiled.plan.types().acc, dims, "");
+                    let fresh = b.zeroed_registers("fresh", tiled.frame.plan.types().acc, dims, "");
                     let own = move |j: &Expr, e| Access::new(fresh, [j.clone(), e]);
                     row.multiply(b, &part, own);
                     row.add(b, &part, of_row(mma.sums), own);

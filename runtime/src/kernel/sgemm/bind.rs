@@ -8,7 +8,7 @@ use crate::operand::LocatedOperand;
 use crate::shape::{Batch, Shape};
 use gemm_dsl::ir::{Elem, VECTOR_BYTES};
 use gemm_dsl::spec::{Along, EpilogueArg, GemmLayout, GemmTypes};
-use gemm_dsl::tables::{SgemmShape, Strided, lines_take_vectors};
+use gemm_dsl::tables::{SgemmShape, StridedItems, lines_take_vectors};
 
 /// Extent with its name in messages.
 #[derive(Clone, Copy)]
@@ -64,16 +64,16 @@ fn is_aligned<B: Backend>(place: &Place<'_, B>, elem: Elem, shape: &Shape) -> bo
             on_16_bytes(address.bytes())
                 && lines_take_vectors(
                     elem,
-                    Strided { count: lines, stride: pitch },
-                    Strided { count: count as u64, stride: distance as u64 },
+                    StridedItems { count: lines, stride: pitch },
+                    StridedItems { count: count as u64, stride: distance as u64 },
                 )
         }
         Place::List(list) => {
             list.stretches.iter().all(|stretch| on_16_bytes(stretch.address))
                 && lines_take_vectors(
                     elem,
-                    Strided { count: lines, stride: pitch },
-                    Strided { count: 1, stride: 0 },
+                    StridedItems { count: lines, stride: pitch },
+                    StridedItems { count: 1, stride: 0 },
                 )
         }
     }

@@ -12,15 +12,15 @@ use crate::plan::{Axis, Edge, Fill, OperandPlan, Ragged};
 
 /// Emits the k at which the second tile starts.
 pub(crate) fn width_of_first(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Expr {
-    let which = match tiled.t.ragged() {
-        Ragged::Nowhere => return tiled.bk.into(),
+    let which = match tiled.frame.t.ragged() {
+        Ragged::Nowhere => return tiled.frame.bk.into(),
         Ragged::First => "first",
         Ragged::Last => "last",
     };
     b.comment(format!(
         "If BK does not divide K, the {which} K tile is partial and is padded with zeros."
     ));
-    if tiled.t.ragged() == Ragged::First {
+    if tiled.frame.t.ragged() == Ragged::First {
         b.comment(
             "It is the first, so that the main loop checks no element along K. Its depth is \
              first_depth: 1 to BK, or 0 if K is 0.",
@@ -32,11 +32,11 @@ pub(crate) fn width_of_first(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Expr {
              unchanged. With +0, an accumulator that underflowed to -0 would become +0.",
         );
     }
-    if tiled.t.ragged() == Ragged::Last {
-        return tiled.bk.into();
+    if tiled.frame.t.ragged() == Ragged::Last {
+        return tiled.frame.bk.into();
     }
     let depth = tiled.depth();
-    let first = depth.clone().gt(0).select((depth - 1) % tiled.bk + 1, 0);
+    let first = depth.clone().gt(0).select((depth - 1) % tiled.frame.bk + 1, 0);
     b.let_("first_depth", first).into()
 }
 
@@ -49,12 +49,12 @@ pub(crate) fn bring_in(
     first: Option<&Expr>,
     copy: impl Fn(&mut KernelBuilder, Option<&Expr>),
 ) {
-    match (tiled.t.ragged(), first) {
+    match (tiled.frame.t.ragged(), first) {
         (Ragged::First, Some(width)) => copy(b, Some(width)),
         (Ragged::First, None) | (Ragged::Nowhere, _) => copy(b, None),
         (Ragged::Last, _) => {
             let left = tiled.depth() - k0.clone();
-            let whole = (k0.clone() + tiled.bk).le(tiled.depth());
+            let whole = (k0.clone() + tiled.frame.bk).le(tiled.depth());
             b.if_else(whole, |b| copy(b, None), |b| copy(b, Some(&left)));
         }
     }

@@ -1,28 +1,27 @@
 //! Declarations of a staged kernel that are independent of the block's tile.
 
-use super::accumulator_tile::{AccumulatorCounts, TileParts, all_epilogue_threads};
+use super::accumulator_tile::{AccumulatorCounts, all_epilogue_threads};
 use super::copy::{CopyExtents, TileCopy};
 use super::elements::{Adjacent, Elements};
 use super::mma_layout::{MmaCounts, WarpMma};
 use super::problem::GemmProblem;
-use super::schedule::{
-    self, BlockProduct, KRange, Origin, SplitKPartitions, TileCounts, TileExtents,
-};
+use super::schedule::{self, BlockProduct, Origin, TileCounts, TileExtents};
 use super::shared_tile::{SharedTile, shared_tiles};
 use super::slices::TileSlices;
 use super::splits::{FactorExtents, Splits};
-use super::tile::{StagedFactor, Tiled};
 use super::unrepresentable::{FlaggedTile, TileFlags};
 use crate::ir::{BufferId, Const, Expr, Geometry, KernelBuilder, Special, Var};
 use crate::plan::{SgemmPlan, TiledPlan};
-use crate::spec::{Copies, Factor, Fragment};
+use crate::spec::{Copies, Fragment};
 use crate::target::arch::WARP;
 
 /// Declarations of a staged kernel that do not depend on the block's tile: constants, threads and
 /// shared arrays.
+#[derive(Clone, Copy)]
 pub(crate) struct Frame<'p> {
     pub plan: &'p SgemmPlan,
     pub t: &'p TiledPlan,
+    /// Problem of the whole batch, before a GEMM is selected.
     pub problem: GemmProblem,
     pub bm: Const,
     pub bn: Const,
@@ -31,20 +30,23 @@ pub(crate) struct Frame<'p> {
     pub bk: Const,
     pub tm: Const,
     pub tn: Const,
-    tid: Var,
-    /// Number of threads that compute one GEMM.
+    /// Number of threads that compute one GEMM; `tid` is this thread's index among them.
     pub threads: Const,
-    /// Number of threads with final accumulators of one GEMM. `epilogue_thread` is this thread's
+    pub tid: Var,
+    /// Number of threads with final accumulators of one GEMM; `epilogue_thread` is this thread's
     /// index among them.
-    epilogue_threads: Const,
-    epilogue_thread: Var,
-    slices: Option<TileSlices>,
+    pub epilogue_threads: Const,
+    pub epilogue_thread: Var,
+    /// Slices, if there are several.
+    pub slices: Option<TileSlices>,
     /// Numbers of `mma` instructions per warp, if tensor cores are used.
     mma: Option<MmaCounts>,
-    part: Option<BlockProduct>,
-    shared: (SharedTile, SharedTile),
-    splits: Option<Splits>,
-    flags: Option<TileFlags>,
+    /// Index of the thread's GEMM, if the block computes several.
+    pub part: Option<BlockProduct>,
+    pub(super) shared: (SharedTile, SharedTile),
+    pub(super) splits: Option<Splits>,
+    /// Flags of values that the splits cannot represent, if an earlier launch computes the splits.
+    pub flags: Option<TileFlags>,
 }
 
 /// Splits of A and B that a kernel multiplies, as its parameters.
@@ -57,10 +59,10 @@ pub(crate) struct SplitOperands {
 
 /// A thread's part of any tile: its elements of C, and its share of the copies of A and B.
 pub(crate) struct ThreadSlice {
-    rows: Elements,
-    cols: Elements,
-    mma: Option<WarpMma>,
-    copies: [TileCopy; 2],
+    pub(super) rows: Elements,
+    pub(super) cols: Elements,
+    pub(super) mma: Option<WarpMma>,
+    pub(super) copies: [TileCopy; 2],
 }
 
 /// Columns of B in shared memory: those of a block tile, or of one part of it.
@@ -171,12 +173,6 @@ impl<'p> Frame<'p> {
         }
     }
 
-    /// Computes this thread's position in the block's tile.
-    pub fn own_tile(&self, b: &mut KernelBuilder) -> (Tiled<'p>, Option<TileParts>) {
-        let origin = self.own_origin(b);
-        self.tile_at(b, origin)
-    }
-
     /// Number of blocks, one for each tile of C, as an expression of the kernel's parameters.
     pub fn blocks(&self) -> Expr {
         let GemmProblem { m, n, batch, .. } = self.problem;
@@ -190,48 +186,23 @@ impl<'p> Frame<'p> {
 
     /// Computes the origin of this block's tile.
     pub fn own_origin(&self, b: &mut KernelBuilder) -> Origin {
-        schedule::origin(b, self.plan, &self.problem, self.tile(), self.part, None)
-    }
-
-    /// Computes this thread's position in the tile at `origin`.
-    pub fn tile_at(&self, b: &mut KernelBuilder, origin: Origin) -> (Tiled<'p>, Option<TileParts>) {
-        let problem = self.problem.for_product(b, origin.batch);
-        let partitions = SplitKPartitions::of_block(b, self.plan, &problem, self.bk);
-        let (parts, range) = partitions.map(|(all, own)| (TileParts::Partitions(all), own)).unzip();
-        let own = self.own(b);
-        (self.at(problem, origin, range, own), parts)
+        schedule::origin(b, self.plan, &self.problem, self.extents(), self.part, None)
     }
 
     /// Computes the tile counts and this thread's part of any tile, for
-    /// [`numbered_tile`](Self::numbered_tile).
+    /// [`Frame::numbered_tile`].
     pub fn any_tile(&self, b: &mut KernelBuilder) -> (ThreadSlice, TileCounts) {
         let own = self.own(b);
         b.comment("Number of tiles of C along M and N.");
-        (own, TileCounts::declare(b, self.plan, &self.problem, self.tile()))
-    }
-
-    /// Computes the position in the tile with the given number, for which the block accumulates a
-    /// range of K.
-    pub fn numbered_tile(
-        &self,
-        b: &mut KernelBuilder,
-        own: ThreadSlice,
-        counts: TileCounts,
-        number: Var,
-        range: KRange,
-    ) -> Tiled<'p> {
-        let number = Some((number, counts));
-        let origin = schedule::origin(b, self.plan, &self.problem, self.tile(), self.part, number);
-        let problem = self.problem.for_product(b, origin.batch);
-        self.at(problem, origin, Some(range), own)
+        (own, TileCounts::declare(b, self.plan, &self.problem, self.extents()))
     }
 
     /// Numbers of rows and columns of a block tile.
-    fn tile(&self) -> TileExtents {
+    pub(super) fn extents(&self) -> TileExtents {
         TileExtents { rows: self.bm.into(), cols: self.bn.into() }
     }
 
-    fn own(&self, b: &mut KernelBuilder) -> ThreadSlice {
+    pub(super) fn own(&self, b: &mut KernelBuilder) -> ThreadSlice {
         let Self { t, bm, bn, bn_shared, bk, tm, tn, tid, threads, .. } = *self;
         let (rows, cols, mma) = match self.mma {
             None => {
@@ -248,67 +219,6 @@ impl<'p> Frame<'p> {
         };
         let a = copy(b, t.a(), t.b(), bm);
         ThreadSlice { rows, cols, mma, copies: [a, copy(b, t.b(), t.a(), bn_shared)] }
-    }
-
-    fn at(
-        &self,
-        problem: GemmProblem,
-        origin: Origin,
-        range: Option<KRange>,
-        ThreadSlice { rows, cols, mma, copies: [a_copy, b_copy] }: ThreadSlice,
-    ) -> Tiled<'p> {
-        let Self { plan, t, bm, bn, bk, tm, tn, tid, threads, slices, part, .. } = *self;
-        let begin = range.map(|range| range.begin);
-        let splits = self.splits.map(|splits| (splits, problem));
-        let (epilogue_threads, epilogue_thread) = (self.epilogue_threads, self.epilogue_thread);
-        let a = StagedFactor {
-            plan: t.a(),
-            matrix: problem.factor(Factor::A),
-            splits,
-            origin: origin.row,
-            extent: problem.m,
-            shared: self.shared.0,
-            tile: bm,
-            copy: a_copy,
-            own: rows,
-            begin,
-        };
-        let b = StagedFactor {
-            plan: t.b(),
-            matrix: problem.factor(Factor::B),
-            splits,
-            origin: origin.col,
-            extent: problem.n,
-            shared: self.shared.1,
-            tile: bn,
-            copy: b_copy,
-            own: cols,
-            begin,
-        };
-        Tiled {
-            plan,
-            t,
-            problem,
-            bm,
-            bn,
-            bk,
-            tm,
-            tn,
-            threads,
-            tid,
-            epilogue_threads,
-            epilogue_thread,
-            slices,
-            mma,
-            flags: self.flags,
-            part,
-            range,
-            origin,
-            rows,
-            cols,
-            a,
-            b,
-        }
     }
 }
 

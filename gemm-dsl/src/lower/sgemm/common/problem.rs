@@ -73,6 +73,72 @@ pub(crate) struct GemmProblem {
 const MATRICES: [(&str, Operand); 3] =
     [("A", Operand::Input(0)), ("B", Operand::Input(1)), ("C", Operand::Output(0))];
 
+/// Parameters of A, B or C while the kernel declares them.
+struct DeclaredArray {
+    /// Array; `None` if the kernel does not take the matrix.
+    buffer: Option<BufferId>,
+    name: String,
+    operand: Operand,
+    /// Elements of a 16-byte vector.
+    lanes: u8,
+    /// Numbers of rows and columns.
+    dims: [Scalar; 2],
+    /// True for a column-major matrix.
+    by_col: bool,
+    /// True if the last vector of a row or column may be read beyond its end, into the padding. The
+    /// padding must be long enough, even after the last row or column. C's padding is never
+    /// written.
+    overhangs: bool,
+    /// Leading dimension, in elements.
+    stride: Scalar,
+    /// Distance between the matrices of a strided batch, in elements.
+    apart: Option<Scalar>,
+}
+
+impl DeclaredArray {
+    /// Adds a parameter for the leading dimension. `outer` is the number of dimensions before the
+    /// rows.
+    fn declare_stride(&mut self, b: &mut KernelBuilder, outer: usize) {
+        if self.buffer.is_some() {
+            let (operand, dim) = (self.operand, outer + usize::from(self.by_col));
+            let name = format!("ld{}", self.name);
+            self.stride = b.scalar(&name, Ty::I32, Source::Stride { operand, dim });
+        }
+    }
+
+    /// Adds a parameter for the distance between the matrices of a strided batch.
+    fn declare_distance(&mut self, b: &mut KernelBuilder) {
+        let stride = Source::Stride { operand: self.operand, dim: 0 };
+        let name = format!("stride_{}", self.name);
+        self.apart = self.buffer.map(|_| b.scalar(&name, Ty::U64, stride));
+    }
+
+    /// Sets the extents and strides of the array, or of each array of a list.
+    fn shape(&self, b: &mut KernelBuilder, batch: Option<Scalar>, listed: Option<Scalar>) {
+        let Some(buffer) = self.buffer else { return };
+        let readable = |extent: Scalar| {
+            let lanes = i32::from(self.lanes);
+            match self.overhangs {
+                true => (extent + (lanes - 1)) / lanes * lanes,
+                false => extent.into(),
+            }
+        };
+        let ([rows, cols], stride) = (self.dims, self.stride);
+        let (dims, strides): ([Expr; 2], [Expr; 2]) = match self.by_col {
+            false => ([rows.into(), readable(cols)], [stride.into(), 1.into()]),
+            true => ([readable(rows), cols.into()], [1.into(), stride.into()]),
+        };
+        match listed {
+            Some(count) => b.list(buffer, count.into(), dims, strides),
+            None => batched(b, buffer, batch.zip(self.apart), dims, strides),
+        }
+    }
+
+    fn matrix(&self) -> Option<Matrix> {
+        self.buffer.map(|buffer| Matrix { buffer, stride: self.stride, batch: None })
+    }
+}
+
 impl GemmProblem {
     pub fn a(&self) -> Matrix {
         self.matrix(0)
@@ -172,66 +238,50 @@ impl GemmProblem {
     /// K[, lda, ldb, ldc][, BATCH[, stride_a, stride_b, stride_c]][, RANGES][, TILES, BLOCKS |
     /// CLUSTERS]`.
     pub fn declare(b: &mut KernelBuilder, plan: &SgemmPlan, takes: TakenMatrices) -> Self {
-        let taken = |nth: usize| takes.has(nth).then(|| MATRICES[nth]);
         let elems = plan.types().matrices();
-        let buffers = [0, 1, 2]
-            .map(|nth| taken(nth).map(|(name, operand)| b.global(name, elems[nth], operand)));
+        let buffers = [0, 1, 2].map(|nth| {
+            let (name, operand) = MATRICES[nth];
+            takes.has(nth).then(|| b.global(name, elems[nth], operand))
+        });
         let m = b.extent("M", Ty::I32, Extent::M);
         let n = b.extent("N", Ty::I32, Extent::N);
         let depth = b.extent("K", Ty::I32, Extent::K);
-        let by_col = [plan.layout().transposes_a(), plan.layout().transposes_b(), false];
-        let dims = [[m, depth], [depth, n], [m, n]];
-        let outer = usize::from(plan.batch() == Some(Batch::Strided));
-        let strides = [0, 1, 2].map(|nth| {
-            let packed = dims[nth][usize::from(!by_col[nth])];
-            match taken(nth).filter(|_| plan.pitched()) {
-                None => packed,
-                Some((name, operand)) => {
-                    let dim = outer + usize::from(by_col[nth]);
-                    let name = format!("ld{}", name.to_lowercase());
-                    b.scalar(&name, Ty::I32, Source::Stride { operand, dim })
-                }
-            }
-        });
-        // With a row stride, the last vector of a row or column may be read beyond its end, into
-        // the padding. The padding must be long enough, even after the last row or column. C's
-        // padding is never written.
-        let readable = |nth: usize, extent: Scalar, vector: bool| {
-            let lanes = i32::from(elems[nth].vector_lanes());
-            match vector && plan.pitched() {
-                true => (extent + (lanes - 1)) / lanes * lanes,
-                false => extent.into(),
+        let layout = plan.layout();
+        let [a_overhangs, b_overhangs] = match plan.kind() {
+            KernelKind::Naive(_) | KernelKind::Wgmma(_) => [false; 2],
+            KernelKind::Direct(d) => [d.a().overhangs(), d.b().overhangs()],
+            KernelKind::Tiled(t) => [t.a().overhangs(), t.b().overhangs()],
+        };
+        let array = |nth: usize, dims: [Scalar; 2], by_col: bool, overhangs: bool| {
+            let (name, operand) = MATRICES[nth];
+            DeclaredArray {
+                buffer: buffers[nth],
+                name: name.to_lowercase(),
+                operand,
+                lanes: elems[nth].vector_lanes(),
+                dims,
+                by_col,
+                overhangs: overhangs && plan.pitched(),
+                stride: dims[usize::from(!by_col)],
+                apart: None,
             }
         };
-        let overhangs = match plan.kind() {
-            KernelKind::Naive(_) | KernelKind::Wgmma(_) => [false; 3],
-            KernelKind::Direct(d) => [d.a().overhangs(), d.b().overhangs(), false],
-            KernelKind::Tiled(t) => [t.a().overhangs(), t.b().overhangs(), false],
-        };
-        let batch = plan.batch().map(|_| b.extent("BATCH", Ty::I32, Extent::BATCH));
-        let strided = batch.filter(|_| plan.batch() == Some(Batch::Strided));
-        let apart = [0, 1, 2].map(|nth| {
-            let (name, operand) = taken(nth).filter(|_| strided.is_some())?;
-            let name = format!("stride_{}", name.to_lowercase());
-            Some(b.scalar(&name, Ty::U64, Source::Stride { operand, dim: 0 }))
-        });
-        let listed = batch.filter(|_| plan.batch() == Some(Batch::Pointers));
-        for (nth, buffer) in buffers.iter().enumerate() {
-            let Some(buffer) = *buffer else { continue };
-            let ([rows, cols], stride, vector) = (dims[nth], strides[nth], overhangs[nth]);
-            let (dims, strides): ([Expr; 2], [Expr; 2]) = match by_col[nth] {
-                false => ([rows.into(), readable(nth, cols, vector)], [stride.into(), 1.into()]),
-                true => ([readable(nth, rows, vector), cols.into()], [1.into(), stride.into()]),
-            };
-            match listed {
-                Some(count) => b.list(buffer, count.into(), dims, strides),
-                None => batched(b, buffer, batch.zip(apart[nth]), dims, strides),
-            }
+        let mut arrays = [
+            array(0, [m, depth], layout.transposes_a(), a_overhangs),
+            array(1, [depth, n], layout.transposes_b(), b_overhangs),
+            array(2, [m, n], false, false),
+        ];
+        if plan.pitched() {
+            let outer = usize::from(plan.batch() == Some(Batch::Strided));
+            arrays.iter_mut().for_each(|array| array.declare_stride(b, outer));
         }
-        let matrix = |nth: usize| {
-            buffers[nth].map(|buffer| Matrix { buffer, stride: strides[nth], batch: None })
-        };
-        let matrices = [matrix(0), matrix(1), matrix(2)];
+        let batch = plan.batch().map(|_| b.extent("BATCH", Ty::I32, Extent::BATCH));
+        if plan.batch() == Some(Batch::Strided) {
+            arrays.iter_mut().for_each(|array| array.declare_distance(b));
+        }
+        let listed = batch.filter(|_| plan.batch() == Some(Batch::Pointers));
+        arrays.iter().for_each(|array| array.shape(b, batch, listed));
+        let matrices = arrays.each_ref().map(DeclaredArray::matrix);
         let (listed, product) = (listed.is_some(), None);
         let (partitions, distribution) = match takes {
             TakenMatrices::Factors => (None, None),
@@ -253,13 +303,13 @@ impl GemmProblem {
             product,
             distinct: None,
         };
-        problem.requirements(b, plan, apart);
+        problem.requirements(b, plan, &arrays);
         problem
     }
 
     /// Adds the launch requirements: alignment of 16-byte accesses, divisibility for kernels
     /// without guards, and limits of extents that keep indices inside an `int`.
-    fn requirements(&self, b: &mut KernelBuilder, plan: &SgemmPlan, apart: [Option<Scalar>; 3]) {
+    fn requirements(&self, b: &mut KernelBuilder, plan: &SgemmPlan, arrays: &[DeclaredArray; 3]) {
         let (bm, bn) = plan.cluster_tile();
         // Divisor of K without guards, which is also the distance by which the loop over K may pass
         // K.
@@ -319,10 +369,12 @@ impl GemmProblem {
             KernelKind::Direct(d) => [d.a().width(), d.b().width(), d.epilogue().width()],
             KernelKind::Tiled(t) => t.widths(),
         };
-        for (nth, width) in [a_width, b_width, c].into_iter().enumerate() {
-            let Some(matrix) = self.matrices[nth].filter(|_| width > 1) else { continue };
-            b.require(Requirement::Aligned { operand: MATRICES[nth].1, bytes: 16 });
-            for scalar in [Some(matrix.stride), apart[nth]].into_iter().flatten() {
+        for (array, width) in arrays.iter().zip([a_width, b_width, c]) {
+            if array.buffer.is_none() || width == 1 {
+                continue;
+            }
+            b.require(Requirement::Aligned { operand: array.operand, bytes: 16 });
+            for scalar in [Some(array.stride), array.apart].into_iter().flatten() {
                 b.require(Requirement::Multiple { scalar, of: width.into() });
             }
         }

@@ -1,45 +1,27 @@
-//! State that the builders of a staged kernel share: constants, the position of a thread, and the
-//! locations of both operands' elements.
+//! State that the builders of a staged kernel share: the block's tile, the position of a thread in
+//! it, and the locations of both operands' elements.
 
-use super::accumulator_tile::{AccumulatorTile, all_epilogue_threads};
+use super::accumulator_tile::{AccumulatorTile, TileParts, all_epilogue_threads};
 use super::copy::TileCopy;
 use super::elements::Elements;
+use super::frame::{Frame, ThreadSlice};
 use super::mma_layout::WarpMma;
 use super::problem::{GemmProblem, Matrix};
-use super::schedule::{BlockProduct, KRange, Origin};
+use super::schedule::{self, KRange, Origin, SplitKPartitions, TileCounts};
 use super::shared_tile::{SharedTile, by_row};
-use super::slices::TileSlices;
 use super::splits::Splits;
-use super::unrepresentable::TileFlags;
 use crate::ir::{Access, BufferId, Const, Expr, KernelBuilder, Scalar, Var};
-use crate::plan::{OperandPlan, SgemmPlan, TiledPlan};
+use crate::plan::OperandPlan;
 use crate::spec::Factor;
 
-/// State that the builders of a staged kernel share.
+/// Tile of a staged kernel: the declarations of its block, the position of this thread, and the
+/// locations of both operands' elements.
 pub(crate) struct Tiled<'p> {
-    pub plan: &'p SgemmPlan,
-    pub t: &'p TiledPlan,
+    pub frame: Frame<'p>,
+    /// Problem of the tile's GEMM.
     pub problem: GemmProblem,
-    pub bm: Const,
-    pub bn: Const,
-    pub bk: Const,
-    pub tm: Const,
-    pub tn: Const,
-    /// Number of threads that compute one GEMM; `tid` is this thread's index among them.
-    pub threads: Const,
-    pub tid: Var,
-    /// Number of threads with final accumulators of a tile; `epilogue_thread` is this thread's
-    /// index among them.
-    pub epilogue_threads: Const,
-    pub epilogue_thread: Var,
-    /// Slices, if there are several.
-    pub slices: Option<TileSlices>,
     /// Warp tile for tensor cores, if they are used.
     pub mma: Option<WarpMma>,
-    /// Flags of values that the splits cannot represent, if an earlier launch computes the splits.
-    pub flags: Option<TileFlags>,
-    /// Index of the thread's GEMM, if the block computes several.
-    pub part: Option<BlockProduct>,
     /// Range of K that the block accumulates; `None` for all of K.
     pub range: Option<KRange>,
     pub origin: Origin,
@@ -155,30 +137,33 @@ impl<'p> Tiled<'p> {
     /// Block tile of the accumulators. The threads of the first slice have the final ones.
     pub fn accumulator_tile(&self) -> AccumulatorTile<'p> {
         let is_zero = |var: Var| Expr::from(var).equals(0);
-        let first_slice = self.slices.map(|slices| is_zero(slices.of_block.slice));
-        let product = self.part.map(|part| is_zero(part.product));
+        let first_slice = self.frame.slices.map(|slices| is_zero(slices.of_block.slice));
+        let product = self.frame.part.map(|part| is_zero(part.product));
         let first = first_slice.iter().cloned().chain(product);
         AccumulatorTile {
-            plan: self.plan,
-            epilogue: self.t.epilogue(),
+            plan: self.frame.plan,
+            epilogue: self.frame.t.epilogue(),
             problem: self.problem,
             origin: self.origin,
-            bm: self.bm.into(),
-            bn: self.bn.into(),
+            bm: self.frame.bm.into(),
+            bn: self.frame.bn.into(),
             rows: self.rows,
             cols: self.cols,
-            epilogue_thread: match self.part {
-                None => self.epilogue_thread.into(),
-                Some(part) => part.product * self.epilogue_threads + self.epilogue_thread,
-            },
-            epilogue_threads: all_epilogue_threads(self.epilogue_threads, self.part),
-            thread: match self.part {
-                None => (self.tid.into(), self.threads.into()),
+            epilogue_thread: match self.frame.part {
+                None => self.frame.epilogue_thread.into(),
                 Some(part) => {
-                    (part.product * self.threads + self.tid, part.products * self.threads)
+                    part.product * self.frame.epilogue_threads + self.frame.epilogue_thread
                 }
             },
-            first_thread: first.fold(is_zero(self.epilogue_thread), Expr::and),
+            epilogue_threads: all_epilogue_threads(self.frame.epilogue_threads, self.frame.part),
+            thread: match self.frame.part {
+                None => (self.frame.tid.into(), self.frame.threads.into()),
+                Some(part) => (
+                    part.product * self.frame.threads + self.frame.tid,
+                    part.products * self.frame.threads,
+                ),
+            },
+            first_thread: first.fold(is_zero(self.frame.epilogue_thread), Expr::and),
             in_epilogue: first_slice,
             meet: None,
         }
@@ -192,13 +177,13 @@ impl<'p> Tiled<'p> {
 
     /// Number of steps of a tile that each thread multiplies.
     pub fn steps(&self) -> Const {
-        let of_tile = self.mma.map_or(self.bk, |mma| mma.counts.steps);
-        self.slices.map_or(of_tile, |slices| slices.steps)
+        let of_tile = self.mma.map_or(self.frame.bk, |mma| mma.counts.steps);
+        self.frame.slices.map_or(of_tile, |slices| slices.steps)
     }
 
     /// First k of the thread's i-th step, relative to the tile.
     pub fn step(&self, i: Expr) -> Expr {
-        let step = match self.slices {
+        let step = match self.frame.slices {
             None => i,
             Some(slices) => slices.step(i),
         };
@@ -214,5 +199,76 @@ impl<'p> Tiled<'p> {
             None => self.problem.k.into(),
             Some(range) => range.depth.into(),
         }
+    }
+}
+
+impl<'p> Frame<'p> {
+    /// Computes this thread's position in the block's tile.
+    pub fn own_tile(&self, b: &mut KernelBuilder) -> (Tiled<'p>, Option<TileParts>) {
+        let origin = self.own_origin(b);
+        self.tile_at(b, origin)
+    }
+
+    /// Computes this thread's position in the tile at `origin`.
+    pub fn tile_at(&self, b: &mut KernelBuilder, origin: Origin) -> (Tiled<'p>, Option<TileParts>) {
+        let problem = self.problem.for_product(b, origin.batch);
+        let partitions = SplitKPartitions::of_block(b, self.plan, &problem, self.bk);
+        let (parts, range) = partitions.map(|(all, own)| (TileParts::Partitions(all), own)).unzip();
+        let own = self.own(b);
+        (self.at(problem, origin, range, own), parts)
+    }
+
+    /// Computes the position in the tile with the given number, for which the block accumulates a
+    /// range of K.
+    pub fn numbered_tile(
+        &self,
+        b: &mut KernelBuilder,
+        own: ThreadSlice,
+        counts: TileCounts,
+        number: Var,
+        range: KRange,
+    ) -> Tiled<'p> {
+        let number = Some((number, counts));
+        let origin =
+            schedule::origin(b, self.plan, &self.problem, self.extents(), self.part, number);
+        let problem = self.problem.for_product(b, origin.batch);
+        self.at(problem, origin, Some(range), own)
+    }
+
+    fn at(
+        &self,
+        problem: GemmProblem,
+        origin: Origin,
+        range: Option<KRange>,
+        ThreadSlice { rows, cols, mma, copies: [a_copy, b_copy] }: ThreadSlice,
+    ) -> Tiled<'p> {
+        let Self { t, bm, bn, .. } = *self;
+        let begin = range.map(|range| range.begin);
+        let splits = self.splits.map(|splits| (splits, problem));
+        let a = StagedFactor {
+            plan: t.a(),
+            matrix: problem.factor(Factor::A),
+            splits,
+            origin: origin.row,
+            extent: problem.m,
+            shared: self.shared.0,
+            tile: bm,
+            copy: a_copy,
+            own: rows,
+            begin,
+        };
+        let b = StagedFactor {
+            plan: t.b(),
+            matrix: problem.factor(Factor::B),
+            splits,
+            origin: origin.col,
+            extent: problem.n,
+            shared: self.shared.1,
+            tile: bn,
+            copy: b_copy,
+            own: cols,
+            begin,
+        };
+        Tiled { frame: *self, problem, mma, range, origin, rows, cols, a, b }
     }
 }

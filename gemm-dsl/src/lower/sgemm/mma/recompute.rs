@@ -32,7 +32,7 @@ impl UnrepresentableBits {
         let format = tiled.mma.map_or(Format::Bf16, |of| of.counts.plan.format());
         b.comment("Bits of the remainders that the splits cannot represent.");
         let bits = b.mut_("remainder_bits", Expr::U32(0));
-        let of_block = tiled.slices.map(|_| {
+        let of_block = tiled.frame.slices.map(|_| {
             let meaning = "set if a slice finds a value that the splits cannot represent";
             let word =
                 b.shared("lost_of_block", Elem::U32, [], BufferLayout::row_major(0), meaning);
@@ -124,7 +124,7 @@ pub(crate) fn recompute(
         return;
     }
     let format = warp.counts.plan.format();
-    let (rest, acc_elem) = (rest(b, format), tiled.plan.types().acc);
+    let (rest, acc_elem) = (rest(b, format), tiled.frame.plan.types().acc);
     b.comment(format!(
         "Recompute accumulators in f32 if they are not finite, or if they depend on a value that \
          SPLITS x {} cannot represent, such as an infinity or a tiny magnitude.",
@@ -141,7 +141,7 @@ pub(crate) fn recompute(
             counted(format, of_warp(bits)).any_bit()
         }
         (None, None) => {
-            let flagged = tiled.flags.map(|flags| flagged(b, tiled, flags));
+            let flagged = tiled.frame.flags.map(|flags| flagged(b, tiled, flags));
             let bits = flagged.into_iter().fold(not_finite, |bits, flags| bits | flags);
             of_warp(bits).any_bit()
         }
@@ -151,14 +151,14 @@ pub(crate) fn recompute(
     // slower.
     let unroll = Unroll::By(if warp.counts.plan.converted() { 4 } else { 2 });
     b.if_(seen, |b| {
-        b.loop_("m", rolled(tiled.tm.into()), |b, m| {
+        b.loop_("m", rolled(tiled.frame.tm.into()), |b, m| {
             let row = b.let_("row", line(tiled, &tiled.a, tiled.rows.element(m.into())));
-            let sums = b.zeroed_registers("sums", acc_elem, [tiled.tn.into()], "");
-            let rests = b.zeroed_registers("remainders", Elem::U32, [tiled.tn.into()], "");
+            let sums = b.zeroed_registers("sums", acc_elem, [tiled.frame.tn.into()], "");
+            let rests = b.zeroed_registers("remainders", Elem::U32, [tiled.frame.tn.into()], "");
             b.loop_("k", For::below(0, tiled.depth()).unroll(unroll), |b, term| {
                 let a_value = b.let_("a_value", tiled.a.at(row.into(), term.into()).load());
                 let rest_a = b.let_("remainder_a", rest.apply([a_value.into()]));
-                over(b, "n", tiled.tn.into(), tiled.t.tn(), |b, n| {
+                over(b, "n", tiled.frame.tn.into(), tiled.frame.t.tn(), |b, n| {
                     let col = line(tiled, &tiled.b, tiled.cols.element(n.clone()));
                     let b_value = b.let_("b_value", tiled.b.at(col, term.into()).load());
                     let [sum, left] = [sums, rests].map(|of| Access::new(of, [n.clone()]));
@@ -169,8 +169,8 @@ pub(crate) fn recompute(
                 });
             });
             b.comment("The scan uses constant indices, which keep acc in registers.");
-            over(b, "i", tiled.tm.into(), tiled.t.tm(), |b, i| {
-                over(b, "n", tiled.tn.into(), tiled.t.tn(), |b, n| {
+            over(b, "i", tiled.frame.tm.into(), tiled.frame.t.tm(), |b, i| {
+                over(b, "n", tiled.frame.tn.into(), tiled.frame.t.tn(), |b, n| {
                     let [sum, left] = [sums, rests].map(|of| Access::new(of, [n.clone()]).load());
                     let place = mma.place(&i, &n);
                     let differs = counted(format, left).any_bit();
@@ -191,10 +191,10 @@ fn flagged(b: &mut KernelBuilder, tiled: &Tiled<'_>, flags: TileFlags) -> Var {
     );
     let bits = b.mut_("flags", Expr::U32(0));
     let FlaggedTile { lines, terms } = FlaggedTile::declare(b);
-    let lane = b.let_("flag_lane", tiled.tid % WARP as i32);
+    let lane = b.let_("flag_lane", tiled.frame.tid % WARP as i32);
     let problem = &tiled.problem;
     for (factor, staged, extent) in
-        [(Factor::A, &tiled.a, tiled.bm), (Factor::B, &tiled.b, tiled.bn)]
+        [(Factor::A, &tiled.a, tiled.frame.bm), (Factor::B, &tiled.b, tiled.frame.bn)]
     {
         let first = b.let_(&name_of(&staged.plan, "first"), staged.origin / lines * lines);
         // Flags cover whole tiles, also past the edge.
@@ -216,10 +216,10 @@ fn flagged(b: &mut KernelBuilder, tiled: &Tiled<'_>, flags: TileFlags) -> Var {
 
 /// Row of A or column of B to read for index `at`. An index beyond the edge is clamped.
 fn line(tiled: &Tiled<'_>, factor: &StagedFactor, at: Expr) -> Expr {
-    let edge = if tiled.plan.guarded() { Edge::Last } else { Edge::Exact };
+    let edge = if tiled.frame.plan.guarded() { Edge::Last } else { Edge::Exact };
     edge::inside(
         edge,
-        tiled.plan.types().factor(factor.plan.free().factor()),
+        tiled.frame.plan.types().factor(factor.plan.free().factor()),
         factor.origin + at,
         factor.extent,
     )

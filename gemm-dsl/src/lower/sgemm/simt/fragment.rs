@@ -15,8 +15,10 @@ use crate::spec::Order;
 pub(super) fn accumulators(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Accumulators {
     match &tiled.mma {
         None => {
-            let partials = if tiled.plan.folds_tiles() { 1 } else { tiled.plan.partials() };
-            let (acc, share) = (tiled.plan.types().acc, AccumulatorShare::Thread { partials });
+            let partials =
+                if tiled.frame.plan.folds_tiles() { 1 } else { tiled.frame.plan.partials() };
+            let (acc, share) =
+                (tiled.frame.plan.types().acc, AccumulatorShare::Thread { partials });
             Accumulators::zeroed(b, acc, [&tiled.rows, &tiled.cols], share)
         }
         Some(warp) => Accumulators::from_mma(MmaAccumulators::declare(b, tiled, warp)),
@@ -31,10 +33,10 @@ pub(super) fn of_tile(
     acc: &Accumulators,
     body: impl FnOnce(&mut KernelBuilder, &Accumulators),
 ) {
-    if !tiled.plan.folds_tiles() {
+    if !tiled.frame.plan.folds_tiles() {
         return body(b, acc);
     }
-    let (elem, partials) = (tiled.plan.types().acc, tiled.plan.partials());
+    let (elem, partials) = (tiled.frame.plan.types().acc, tiled.frame.plan.partials());
     let elements = [&tiled.rows, &tiled.cols];
     let partial = Accumulators::zeroed(b, elem, elements, AccumulatorShare::Tile { partials });
     body(b, &partial);
@@ -84,7 +86,7 @@ pub(super) fn multiply_part(
     slot: &Expr,
     part: Option<&PartOfB>,
 ) {
-    let partials = tiled.plan.partials();
+    let partials = tiled.frame.plan.partials();
     let steps = tiled.steps();
     let step = |b: &mut KernelBuilder, at: Expr, partial: Expr| {
         if let Some((warp, accumulators)) = tiled.mma.as_ref().zip(acc.mma()) {
@@ -100,7 +102,7 @@ pub(super) fn multiply_part(
         let b_frag = load(b, tiled, &tiled.b, slot, &at);
         outer_product(b, tiled, acc, &Fragments { a: a_frag, b: b_frag }, partial);
     };
-    match tiled.plan.unroll() {
+    match tiled.frame.plan.unroll() {
         // An iteration performs one step for each partial accumulator. Their number divides the
         // tile's K, but the unroll factor need not. The compiler handles the remainder.
         unroll if partials > 1 => {
@@ -134,7 +136,10 @@ impl FragmentPair {
             [Expr::I32(2)].into_iter().chain(many.then(|| Expr::from(count)))
         };
         let (a_elem, b_elem) = (tiled.a.plan.elem(), tiled.b.plan.elem());
-        let (a_dims, b_dims) = (dims(tiled.tm, tiled.t.tm() > 1), dims(tiled.tn, tiled.t.tn() > 1));
+        let (a_dims, b_dims) = (
+            dims(tiled.frame.tm, tiled.frame.t.tm() > 1),
+            dims(tiled.frame.tn, tiled.frame.t.tn() > 1),
+        );
         Self {
             a: b.registers("a_frag", a_elem, a_dims, "double-buffered: step k uses a_frag[k % 2]"),
             b: b.registers("b_frag", b_elem, b_dims, "double-buffered: step k uses b_frag[k % 2]"),
@@ -160,7 +165,7 @@ impl FragmentPair {
     pub fn multiply(&self, b: &mut KernelBuilder, tiled: &Tiled<'_>, acc: &Accumulators, at: Var) {
         let turn = at % 2;
         let partial = acc.count.map_or(Expr::I32(0), |partials| at % partials);
-        let (t, many) = (tiled.t, |count: u32| count > 1);
+        let (t, many) = (tiled.frame.t, |count: u32| count > 1);
         let a_frag =
             FragmentRegisters::Pair { array: self.a, many: many(t.tm()), turn: turn.clone() };
         let b_frag = FragmentRegisters::Pair { array: self.b, many: many(t.tn()), turn };
@@ -179,7 +184,7 @@ fn load(
     if own.count == 1 {
         let value = factor.shared.at(slot, [own.first.into(), at.clone()]).load();
         // A value that is used once needs no variable.
-        let used_once = tiled.t.tm() == 1 && tiled.t.tn() == tiled.t.parts_of_b();
+        let used_once = tiled.frame.t.tm() == 1 && tiled.frame.t.tn() == tiled.frame.t.parts_of_b();
         let name = factor.plan.letter().to_ascii_lowercase().to_string();
         return FragmentRegisters::One(if used_once { value } else { b.let_(&name, value).into() });
     }
@@ -234,9 +239,9 @@ fn outer_product(
         let at = AccumulatorIndex { partial: partial.clone(), m, n };
         acc.multiply_add(b, at, a_element, b_element);
     };
-    let rows = FragmentAxis { name: "m", count: tiled.tm, number: tiled.t.tm() };
-    let cols = FragmentAxis { name: "n", count: tiled.tn, number: tiled.t.tn() };
-    match tiled.t.order() {
+    let rows = FragmentAxis { name: "m", count: tiled.frame.tm, number: tiled.frame.t.tm() };
+    let cols = FragmentAxis { name: "n", count: tiled.frame.tn, number: tiled.frame.t.tn() };
+    match tiled.frame.t.order() {
         Order::Row => rows.each(b, |b, m| cols.each(b, |b, n| add(b, m.clone(), n))),
         Order::Column => cols.each(b, |b, n| rows.each(b, |b, m| add(b, m, n.clone()))),
         Order::RowSerpentine => rows.each(b, |b, m| {

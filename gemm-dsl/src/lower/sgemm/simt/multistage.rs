@@ -50,7 +50,7 @@ pub(crate) fn asynchronous(
     let next = next_stage(b);
     let pending = ring - 2;
     let ring = MultistagePipeline { tiled, stages: ring, next, pending, a: a_copies, b: b_copies };
-    if warp.is_some() && tiled.plan.spec().stream_k {
+    if warp.is_some() && tiled.frame.plan.spec().stream_k {
         b.comment(
             "For K = 0 no copy is awaited, so none is started: it could collide with the copies \
              for the next tile of C.",
@@ -104,9 +104,9 @@ impl MultistagePipeline<'_> {
         k0: &Expr,
         first: Option<&Expr>,
     ) {
-        let ragged = self.tiled.t.ragged();
+        let ragged = self.tiled.frame.t.ragged();
         // Without partial tiles, a ring of two stages has one such copy.
-        let repeats = ragged == Ragged::Last || self.tiled.t.pipeline().buffers() > 2;
+        let repeats = ragged == Ragged::Last || self.tiled.frame.t.pipeline().buffers() > 2;
         bring_in(b, self.tiled, k0, first, |b, terms| match (terms, ragged, share) {
             (None, Ragged::Last | Ragged::Nowhere, CopyShare::All) if repeats => {
                 let meaning = "Starts the copies of a whole K tile to a pipeline stage.";
@@ -124,7 +124,7 @@ impl MultistagePipeline<'_> {
             }
             (None, ..) => self.start(b, share, slot, CopyCondition::Always),
             (Some(terms), Ragged::First, _) => {
-                let when = CopyCondition::AtEnd { terms, bk: self.tiled.bk };
+                let when = CopyCondition::AtEnd { terms, bk: self.tiled.frame.bk };
                 self.start(b, share, slot, when);
             }
             (Some(terms), ..) => self.start(b, share, slot, CopyCondition::Below(terms)),
@@ -134,7 +134,7 @@ impl MultistagePipeline<'_> {
     /// Starts the copies of the first tiles, to all buffers except one.
     fn fill(&self, b: &mut KernelBuilder, stages: u32, first: &Expr) {
         b.comment("Prologue: fill all pipeline stages but one.");
-        if self.tiled.t.ragged() == Ragged::First {
+        if self.tiled.frame.t.ragged() == Ragged::First {
             b.comment(
                 "The elements of a partial first tile go to its end. Zeros before them change no \
                  accumulator. If products underflow, a sum can be -0; adding zeros after them \
@@ -147,7 +147,7 @@ impl MultistagePipeline<'_> {
         if stages == 2 {
             return;
         }
-        let (end, bk) = (self.stages - 1, self.tiled.bk);
+        let (end, bk) = (self.stages - 1, self.tiled.frame.bk);
         b.loop_("s", For::below(1, end).unroll(Unroll::Full), |b, s| {
             let k0 = Expr::from(b.let_("k0", first.clone() + (s - 1) * bk));
             b.if_(k0.clone().lt(self.tiled.depth()), |b| {
@@ -168,7 +168,7 @@ impl MultistagePipeline<'_> {
         spread: u32,
     ) {
         let (tiled, ring) = (self.tiled, self.stages);
-        let (depth, bk, steps) = (tiled.depth(), tiled.bk, tiled.steps());
+        let (depth, bk, steps) = (tiled.depth(), tiled.frame.bk, tiled.steps());
         let spread_name = spread_name(b, spread);
         b.comment(
             "Main loop: each k step multiplies one pair of fragments while the next pair is \
@@ -231,7 +231,7 @@ impl MultistagePipeline<'_> {
     /// multiplications.
     fn by_mma(&self, b: &mut KernelBuilder, context: MmaContext<'_>, first: Expr, spread: u32) {
         let (tiled, ring) = (self.tiled, self.stages);
-        let (depth, bk) = (tiled.depth(), tiled.bk);
+        let (depth, bk) = (tiled.depth(), tiled.frame.bk);
         let spread_name = spread_name(b, spread);
         let read = b.mut_("read_stage", 0);
         let write = b.mut_("write_stage", ring - 1);
@@ -283,7 +283,7 @@ impl MultistagePipeline<'_> {
             }
         };
         b.if_(mine, |b| {
-            let is_guarded = self.tiled.t.ragged() == Ragged::Last;
+            let is_guarded = self.tiled.frame.t.ragged() == Ragged::Last;
             if is_guarded {
                 b.if_(next.exists, |b| self.start_existing(b, &share, write, &next.k0, None));
             } else {

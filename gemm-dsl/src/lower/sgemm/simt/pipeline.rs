@@ -21,7 +21,7 @@ const READ: &str = "All threads must have read the tile before the next one over
 
 /// Emits the main loop of the plan's pipeline.
 pub(crate) fn main_loop(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Accumulators {
-    match tiled.t.pipeline() {
+    match tiled.frame.t.pipeline() {
         Pipeline::Single => synchronous(b, tiled, NextTileCopy::Direct),
         Pipeline::Parts { .. } => in_parts(b, tiled),
         Pipeline::Prefetch => synchronous(b, tiled, NextTileCopy::Registers),
@@ -44,7 +44,7 @@ enum NextTileCopy {
 fn synchronous(b: &mut KernelBuilder, tiled: &Tiled<'_>, next: NextTileCopy) -> Accumulators {
     let acc = accumulators(b, tiled);
     let first = width_of_first(b, tiled);
-    edge_comment(b, [tiled.t.a().edge(), tiled.t.b().edge()]);
+    edge_comment(b, [tiled.frame.t.a().edge(), tiled.frame.t.b().edge()]);
     let loads = (Loads::declare(b, &tiled.a), Loads::declare(b, &tiled.b));
     let (a_loads, b_loads) = (&loads.0, &loads.1);
     first_copies_comment(b, tiled);
@@ -80,8 +80,8 @@ fn synchronous(b: &mut KernelBuilder, tiled: &Tiled<'_>, next: NextTileCopy) -> 
     );
     let buffer = (next == NextTileCopy::OtherBuffer).then(|| b.mut_("buffer", 0));
     let slot = buffer.map_or(zero, Expr::from);
-    let end = tiled.depth() + tiled.bk;
-    b.loop_("k0", For::below(first, end).change(Change::Add(tiled.bk.into())), |b, k0| {
+    let end = tiled.depth() + tiled.frame.bk;
+    b.loop_("k0", For::below(first, end).change(Change::Add(tiled.frame.bk.into())), |b, k0| {
         let more = Expr::from(k0).lt(tiled.depth());
         let k0 = Expr::from(k0);
         if next == NextTileCopy::Direct {
@@ -117,29 +117,39 @@ fn in_parts(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Accumulators {
     let acc = accumulators(b, tiled);
     // No tile is loaded before the loop.
     width_of_first(b, tiled);
-    edge_comment(b, [tiled.t.a().edge(), tiled.t.b().edge()]);
+    edge_comment(b, [tiled.frame.t.a().edge(), tiled.frame.t.b().edge()]);
     let a_loads = Loads::declare(b, &tiled.a);
     let slot = Expr::I32(0);
     b.comment(
         "Main loop: load a K tile of A, then load and multiply the K tile of B in parts. Part n \
          has the columns of output n of all threads.",
     );
-    b.loop_("k0", For::below(0, tiled.depth()).change(Change::Add(tiled.bk.into())), |b, k0| {
-        let k0 = Expr::from(k0);
-        bring_in(b, tiled, &k0, None, |b, limit| a_loads.to_shared(b, &slot, &k0, limit));
-        of_tile(b, tiled, &acc, |b, acc| {
-            b.unrolled("n", tiled.tn, |b, n| {
-                let part = tiled.part_of_b(b, n);
-                let b_loads = Loads::declare(b, &part.factor);
-                bring_in(b, tiled, &k0, None, |b, limit| b_loads.to_shared(b, &slot, &k0, limit));
-                b.comment("After this barrier all threads see the tile of A and the part of B.");
-                b.barrier();
-                multiply_part(b, tiled, acc, &slot, Some(&part));
-                b.comment("All threads must have read both before the next copies overwrite them.");
-                b.barrier();
+    b.loop_(
+        "k0",
+        For::below(0, tiled.depth()).change(Change::Add(tiled.frame.bk.into())),
+        |b, k0| {
+            let k0 = Expr::from(k0);
+            bring_in(b, tiled, &k0, None, |b, limit| a_loads.to_shared(b, &slot, &k0, limit));
+            of_tile(b, tiled, &acc, |b, acc| {
+                b.unrolled("n", tiled.frame.tn, |b, n| {
+                    let part = tiled.part_of_b(b, n);
+                    let b_loads = Loads::declare(b, &part.factor);
+                    bring_in(b, tiled, &k0, None, |b, limit| {
+                        b_loads.to_shared(b, &slot, &k0, limit)
+                    });
+                    b.comment(
+                        "After this barrier all threads see the tile of A and the part of B.",
+                    );
+                    b.barrier();
+                    multiply_part(b, tiled, acc, &slot, Some(&part));
+                    b.comment(
+                        "All threads must have read both before the next copies overwrite them.",
+                    );
+                    b.barrier();
+                });
             });
-        });
-    });
+        },
+    );
     acc
 }
 
@@ -150,7 +160,7 @@ fn first_copies_comment(b: &mut KernelBuilder, tiled: &Tiled<'_>) {
     let along_k = |factor: &&StagedFactor| {
         factor.plan.width() == 4 && factor.plan.contiguous() == Axis::K && !factor.plan.straddles()
     };
-    let whole = tiled.t.ragged() == Ragged::First && factors.iter().any(along_k);
+    let whole = tiled.frame.t.ragged() == Ragged::First && factors.iter().any(along_k);
     let texts = [
         one.then_some("Each thread copies one float4 of each tile."),
         whole.then_some(

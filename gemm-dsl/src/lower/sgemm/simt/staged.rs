@@ -60,12 +60,12 @@ pub(crate) fn product(
     split: Option<&SplitKWorkspace>,
 ) {
     let block = tiled.accumulator_tile();
-    let finish = EpilogueExpression::declare(b, tiled.plan, &block.problem);
+    let finish = EpilogueExpression::declare(b, tiled.frame.plan, &block.problem);
     let acc = main_loop(b, tiled);
     if let Some((mma, warp)) = acc.mma().zip(tiled.mma.as_ref()) {
         mma.exchange(b, tiled, warp);
     }
-    let slices = tiled.slices.map(|slices| slices.of_block);
+    let slices = tiled.frame.slices.map(|slices| slices.of_block);
     let acc = if slices.is_some() { acc.in_one(b, &block) } else { acc };
     let seen = seen_by_slices(b, &acc);
     let others = slices.map(|slices| slices.hand_over(b, &block, &acc, None));
