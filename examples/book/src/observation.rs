@@ -274,8 +274,8 @@ impl Observation {
         Ok(Counts { text: self.profile.total, compiled: *self.compiled()? })
     }
 
-    /// Repeats the launch with `arguments`, without detection of races, and returns the trace of the
-    /// first block.
+    /// Repeats the launch with `arguments`, without detection of races, and returns the trace of
+    /// the first block.
     pub(super) fn again(&self, arguments: &Arguments) -> Result<Option<Trace>, Failure> {
         let replay = arguments.retrace(&self.kernel, &[0], INSTRUCTIONS).map_err(Error::from)?;
         replay.ran.map_err(Error::from)?;
