@@ -104,7 +104,7 @@ mod splits;
 mod view;
 mod warm_up;
 
-pub use blas::{SgemmCall, sgemm, sgemm_tables, warm};
+pub use blas::{Epilogue, SgemmCall, sgemm, sgemm_tables, warm};
 pub use buffer::{Buffer, BufferView, BufferViewMut};
 pub use cudarc;
 pub use device::Device;
@@ -178,10 +178,11 @@ pub mod internal {
 
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::blas::EpilogueSlot;
     pub use crate::kernel::{ReduceSlot, SgemmSlot};
     pub use crate::slot::KernelSlot;
     pub use gemm_dsl::artifact::items;
-    pub use gemm_macros::{reduce_kernel, reduce_table, sgemm_kernel, sgemm_table};
+    pub use gemm_macros::{epilogue, reduce_kernel, reduce_table, sgemm_kernel, sgemm_table};
 }
 
 #[doc = include_str!("../docs/reduce_kernel.md")]
@@ -221,6 +222,29 @@ macro_rules! reduce_table {
 #[macro_export]
 macro_rules! sgemm_kernel {
     ($($spec:tt)*) => { $crate::__private::sgemm_kernel! { [$crate] $($spec)* } };
+}
+
+/// Builds an [`Epilogue`] from an expression, which is checked at compile time.
+///
+/// ```
+/// use gemm_runtime::{Epilogue, MN, N, epilogue};
+///
+/// const RELU: Epilogue = epilogue!(|acc| relu(acc));
+/// const LAYER: Epilogue<(N, MN, f32)> = epilogue!(|acc, bias[n], residual[m, n], slope| {
+///     let t = acc + bias;
+///     residual + if t < 0.0 { slope * t } else { t }
+/// });
+/// assert_eq!(RELU.text(), "|acc| relu(acc)");
+/// ```
+///
+/// The expression is a value of the key `epilogue` of [`sgemm_kernel!`], with the same grammar and
+/// messages. [`sgemm`] takes the value: see [`SgemmCall::epilogue`]. The type lists the kinds of
+/// the operands after `acc`, as the type of an [`Sgemm`] does: [`N`] for `bias[n]`, [`M`] for
+/// `scale[m]`, [`MN`] for `residual[m, n]`, and `f32` for a scalar. `c[m, n]` stands for C before
+/// the launch and is no operand.
+#[macro_export]
+macro_rules! epilogue {
+    ($($expression:tt)*) => { $crate::__private::epilogue! { [$crate] $($expression)* } };
 }
 
 /// Builds an [`SgemmTable`] from rules, each a condition and a spec, which are checked at compile
