@@ -2,7 +2,8 @@
 
 use super::epilogue::CallEpilogue;
 use super::tables::{CallFeatures, Tables};
-use super::{Device, MatrixMut, MatrixRef, SgemmCall, Shipped, sgemm, warm};
+use super::{Device, Epilogue, MatrixMut, MatrixRef, Shipped, sgemm, warm};
+use crate::kernel::operands::{M, N};
 use gemm_dsl::Plan;
 use gemm_dsl::spec::{Accuracy, Arith, Batch, GemmLayout, SgemmSpec};
 use gemm_dsl::tables::{SgemmProblem, SgemmShape, TableFamily, Target};
@@ -362,9 +363,22 @@ fn product(seed: u64, tables: &'static Tables) {
     };
     let mut to = to.expect("room");
     let mut to = if columns[2] { to.t() } else { to };
-    let call: SgemmCall<'_> = sgemm(&in_a, &in_b, &mut to).alpha(alpha).beta(beta);
-    let choice = call.choice_by(tables, &device).expect("views that fit");
-    let launched = call.run_by(tables, &device).expect("views that fit");
+    // Half of the calls have an epilogue, whose vectors have a value for each row and column.
+    let (rows, cols) = (random.values(m), random.values(n));
+    let fused = random.below(2) == 1;
+    let call = sgemm(&in_a, &in_b, &mut to).alpha(alpha).beta(beta);
+    let (choice, launched) = match fused {
+        true => {
+            let upload = |values: &[f32]| device.upload(values).expect("room");
+            let (rows, cols) = (upload(&rows), upload(&cols));
+            let epilogue = "|acc, x[m], y[n]| acc + f32(2 * m + row) * x + f32(n - col) * y";
+            let epilogue: Epilogue<(M, N)> = epilogue.parse().expect("sound");
+            let call = call.epilogue(epilogue).operands((&rows, &cols));
+            (call.choice_by(tables, &device), call.run_by(tables, &device))
+        }
+        false => (call.choice_by(tables, &device), call.run_by(tables, &device)),
+    };
+    let (choice, launched) = (choice.expect("views that fit"), launched.expect("views that fit"));
 
     let spec: SgemmSpec = choice.spec.parse().expect("sound");
     let ran = launched.steps().next().expect("something to compute").kernel().to_owned();
@@ -378,7 +392,9 @@ fn product(seed: u64, tables: &'static Tables) {
     for (at, before) in before.iter().enumerate() {
         let (product, row, col) = (at / (m * n), at / n % m, at % n);
         let terms = (0..k).map(|p| a[(product * m + row) * k + p] * b[(product * k + p) * n + col]);
-        let expected = alpha * terms.sum::<f32>() + beta * before;
+        let added = (2 * m + row) as f32 * rows[row] + (n - col) as f32 * cols[col];
+        let added = if fused { added } else { 0.0 };
+        let expected = alpha * terms.sum::<f32>() + beta * before + added;
         let found = found[place((m, n), columns[2], at)];
         assert!(
             found == expected,
@@ -490,6 +506,12 @@ fn split_specs_are_warmed_up() {
     let own = device.programs().get::<SgemmSpec>(&choice.spec).expect("sound");
     assert!(!std::sync::Arc::ptr_eq(&made, &own), "it takes the splits of B");
     assert_eq!(made.program().inputs.len(), own.program().inputs.len() + 1);
+    let bias: Epilogue<(N,)> = "|acc, bias[n]| acc + bias".parse().expect("sound");
+    let call = sgemm(&a, &weights, &mut c).accuracy(Accuracy::Bound).epilogue(bias).operands(&x);
+    let (line, fused) = call.program(tables, &device).expect("views that fit");
+    assert_eq!(line, format!("{}, epilogue: |acc, bias[n]| acc + bias", choice.spec));
+    let inputs = fused.expect("sound").program().inputs.len();
+    assert_eq!(inputs, made.program().inputs.len() + 1);
 }
 
 /// For a column-major C, the rule is chosen for the transposed GEMM.
