@@ -58,7 +58,7 @@ fn excerpted((fault, span): Fault, text: &str, places: &[Range<usize>]) -> SpecE
 
 /// Returns the tokens of a text, and each token's range of bytes.
 #[cfg(test)]
-pub(crate) fn tokens_of(text: &str) -> (Vec<Token>, Vec<std::ops::Range<usize>>) {
+pub(crate) fn tokens_of(text: &str) -> (Vec<Token>, Vec<Range<usize>>) {
     lex(text).unwrap_or_else(|fault| panic!("{text}: {}", fault.error))
 }
 

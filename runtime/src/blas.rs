@@ -156,10 +156,11 @@ impl<'a> SgemmCall<'a> {
     ///     epilogue!(|acc, bias[n], residual[m, n]| gelu(acc + bias) + residual);
     ///
     /// let device = Device::simulator();
-    /// let (x, w) = (device.upload_matrix(&[1.0; 6], 2, 3)?, device.upload_matrix(&[2.0; 6], 2, 3)?);
+    /// let x = device.upload_matrix(&[1.0; 6], 2, 3)?;
+    /// let w = device.upload_matrix(&[2.0; 6], 3, 2)?;
     /// let (bias, residual) = (device.upload(&[-6.0; 2])?, device.upload_matrix(&[4.0; 4], 2, 2)?);
     /// let mut y = device.alloc_matrix(2, 2)?;
-    /// let call = sgemm(&x, &w.t(), &mut y).epilogue(LAYER).operands((&bias, &residual));
+    /// let call = sgemm(&x, &w, &mut y).epilogue(LAYER).operands((&bias, &residual));
     /// assert!(call.choice(&device)?.spec.ends_with(&format!("epilogue: {LAYER}")));
     /// call.run(&device)?;
     /// assert_eq!(device.download(&y)?, [4.0; 4]);
@@ -236,6 +237,7 @@ impl<'a, E, O> SgemmCall<'a, E, O> {
     /// * [`Error::Extents`] if the extents of the views disagree.
     /// * [`Error::Unlisted`] if some but not all views are lists.
     /// * [`Error::Scattered`] for a matrix that is neither row-major nor column-major.
+    /// * [`Error::OperandLayout`] if C is column-major and an `[m, n]` operand is not.
     /// * [`Error::Spec`] if no kernel can take the epilogue: its operands need too many registers,
     ///   or one has the name of `alpha` or `beta` in a call that sets alpha or beta.
     /// * The errors of [`SgemmKernel::launch`](crate::SgemmKernel::launch), also for operands. For
@@ -442,9 +444,9 @@ impl<'a, E, O> SgemmCall<'a, E, O> {
 /// * Other GPUs, and the simulator (`None`): rules that every GPU can run, not measured.
 ///
 /// A spec in these tables has none of the keys `scaled`, `layout`, `pitched` and `epilogue`, which
-/// `sgemm` sets for each call. `sgemm` also reduces `stages`, then `slices`, until the shared memory of a block
-/// suffices (99 KiB on `sm_89` and `sm_120`). It reduces `blocks_per_sm` until the shared memory of
-/// an SM suffices.
+/// `sgemm` sets for each call. `sgemm` also reduces `stages`, then `slices`, until the shared
+/// memory of a block suffices (99 KiB on `sm_89` and `sm_120`). It reduces `blocks_per_sm` until
+/// the shared memory of an SM suffices.
 ///
 /// For an accuracy class wider than [`Accuracy::Ieee`], the tables of `sm_90` begin with rules for
 /// tensor cores. These rules cover the GEMMs that were faster on the tensor cores of an H200.

@@ -26,7 +26,7 @@
 //! | declare a GEMM kernel | [`sgemm_kernel!`], [`SgemmKernel`] | [start](guide::start) |
 //! | declare a reduction | [`reduce_kernel!`], [`ReduceKernel`] | [reductions](guide::reductions) |
 //! | multiply without choosing a kernel | [`sgemm`] | [in place of cuBLAS](guide::cublas) |
-//! | fuse bias, activation or residual | [`Sgemm`], [`ByName`] | [epilogues](guide::epilogues) |
+//! | fuse bias, activation or residual | [`Epilogue`], [`Sgemm`] | [epilogues](guide::epilogues) |
 //! | choose a kernel by shape | [`sgemm_table!`], [`reduce_table!`] | [tables](guide::tables) |
 //! | open a GPU or the simulator | [`Device`] | [start](guide::start) |
 //! | hold arrays on a device | [`Buffer`], [`Matrix`] | [views](guide::views) |
@@ -264,7 +264,7 @@ macro_rules! epilogue {
 /// let (a, b) = (device.upload(&[1.0, 2.0])?, device.upload(&[1.0; 6])?);
 /// let (bias, mut c) = (device.upload(&[0.0, 10.0, -10.0])?, device.alloc(3)?);
 /// let (a, b) = (MatrixRef::new(&a, 1, 2)?, MatrixRef::new(&b, 2, 3)?);
-/// LAYER.call(&device).operands((&bias,)).launch(&a, &b, &mut MatrixMut::new(&mut c, 1, 3)?)?;
+/// LAYER.call(&device).operands(&bias).launch(&a, &b, &mut MatrixMut::new(&mut c, 1, 3)?)?;
 /// assert_eq!(device.download(&c)?, [3.0, 13.0, 0.0]);
 ///
 /// let large = SgemmShape::from((4096, 4096, 512)).batch(3);

@@ -181,8 +181,10 @@ proptest! {
         let upload = |stored: &Stored| device.upload(&stored.memory).expect("room");
         let (a_memory, b_memory, mut c_memory) = (upload(&a), upload(&b), upload(&c));
         let memory = (&a_memory, &b_memory, &mut c_memory);
-        call(&device, [&a, &b, &c], memory, listed, |call| call.alpha(alpha).beta(beta).run(&device))
-            .map_err(|error| TestCaseError::fail(error.to_string()))?;
+        let launched = call(&device, [&a, &b, &c], memory, listed, |call| {
+            call.alpha(alpha).beta(beta).run(&device)
+        });
+        launched.map_err(|error| TestCaseError::fail(error.to_string()))?;
         let found = device.download(&c_memory).expect("ours");
 
         let mut beside = vec![true; found.len()];

@@ -2,10 +2,10 @@
 //! that a call passes.
 //!
 //! A list of kinds is a tuple such as `(N, f32)`; its values are a tuple such as `(&bias, 0.5)`,
-//! each matching its kind, or a single value for a list of one. A call does not compile if the number of operands is wrong, or if it
-//! confuses vectors, matrices and scalars. Two vectors, or two scalars, in the wrong order do
-//! compile. A kernel whose spec is known only at run time takes operands by name, which the launch
-//! checks.
+//! each matching its kind, or a single value for a list of one. A call does not compile if the
+//! number of operands is wrong, or if it confuses vectors, matrices and scalars. Two vectors, or
+//! two scalars, in the wrong order do compile. A kernel whose spec is known only at run time takes
+//! operands by name, which the launch checks.
 
 mod named;
 mod tuples;

@@ -103,7 +103,7 @@ proptest! {
                 // A single row or column of C has the layout that its padding gives it.
                 let is_line = m == 1 || n == 1;
                 let padding = if is_line { lies[2].1 } else { random.bits() as usize % 5 };
-                let count = batch.filter(|_| random.bits() % 2 == 0);
+                let count = batch.filter(|_| random.bits().is_multiple_of(2));
                 Given::Matrix(Stored::new((m, n), c.in_columns, padding, count, &mut next))
             }
         }).collect();
@@ -165,9 +165,9 @@ proptest! {
         for product in 0..batch.unwrap_or(1) {
             let places: Vec<usize> =
                 (0..m * n).map(|at| c.at(product, at / n, at % n)).collect();
-            let operands = expression.operands().into_iter().zip(&given);
+            let values = given.iter().map(|given| given.packed(product, size));
             let beside = Beside {
-                operands: operands.map(|(operand, of)| (operand, of.packed(product, size))).collect(),
+                operands: expression.operands().into_iter().zip(values).collect(),
                 c: Some(places.iter().map(|at| c.memory[*at]).collect()),
             };
             let sums: Vec<_> = places.iter().map(|at| sums[*at]).enumerate().collect();
@@ -197,20 +197,24 @@ fn operands_that_do_not_fit_are_told_by_the_callers_names() {
     let memory = device.alloc(64).expect("room");
     let view = |rows, cols| MatrixRef::new(&memory, rows, cols).expect("room");
     let vector = |len| memory.slice(..len).expect("inside");
-    let refused = |in_columns: bool, operands: (usize, usize, (usize, usize))| {
+    let launched = |in_columns: bool, by_column: bool, operands: (usize, usize, (usize, usize))| {
         let mut room = device.alloc(12).expect("room");
         let (bias, scale, (rows, cols)) = operands;
         let (a, b) = (view(3, 2), view(2, 4));
         let shape = if in_columns { (4, 3) } else { (3, 4) };
         let mut c = MatrixMut::new(&mut room, shape.0, shape.1).expect("room");
         let mut c = if in_columns { c.t() } else { c };
-        let rest = if in_columns { view(cols, rows).t() } else { view(rows, cols) };
+        let rest = if by_column { view(cols, rows).t() } else { view(rows, cols) };
         let given = (&vector(bias), &vector(scale), &rest, 0.5);
         let launched = sgemm(&a, &b, &mut c).epilogue(LAYER).operands(given).run(&device);
         launched.map_err(|error| error.to_string())
     };
     for in_columns in [false, true] {
+        let refused = |by_column, operands| launched(in_columns, by_column, operands);
         assert!(refused(in_columns, (4, 3, (3, 4))).is_ok());
+        let error = refused(!in_columns, (4, 3, (3, 4))).expect_err("another layout than C");
+        let remedy = if in_columns { "to a column-major matrix" } else { "to a row-major matrix" };
+        assert!(error.contains("`rest`") && error.contains(remedy), "{error}");
         for (operands, parts) in [
             ((3, 3, (3, 4)), ["bias", "n = 4 are needed, one for each column of C"]),
             ((4, 2, (3, 4)), ["scale", "m = 3 are needed, one for each row of C"]),

@@ -79,6 +79,24 @@ fn is_aligned<B: Backend>(place: &Place<'_, B>, elem: Elem, shape: &Shape) -> bo
     }
 }
 
+/// Checks the transpose of a matrix operand against the transpose of a column-major C. Errors name
+/// the extents and strides of the caller's matrices.
+fn fits_transposed(
+    operand: &EpilogueArg,
+    shape: &Shape,
+    rows: NamedExtent,
+    cols: NamedExtent,
+) -> Result<()> {
+    if (shape.rows as u64, shape.cols as u64) != (rows.value, cols.value) {
+        return Err(wrong_shape(&operand.name, (shape.cols, shape.rows), cols, rows));
+    }
+    if !shape.is_row_major() && shape.count() > 0 {
+        let operand = operand.name.to_string();
+        return Err(Error::OperandLayout { operand, row_stride: shape.col_stride });
+    }
+    Ok(())
+}
+
 /// Number of elements of a matrix, checked for overflow.
 pub(super) fn elements(argument: &str, rows: NamedExtent, cols: NamedExtent) -> Result<u64> {
     let NamedExtent { name: row_name, value: rows } = rows;
@@ -199,10 +217,8 @@ pub(super) fn bind_beside<'n, B: Backend>(
     let (NamedExtent { name, value: needed }, is_row) = match operand.along {
         Along::Nothing => unreachable!("SgemmSpec::operands: an array has an axis"),
         Along::Mn => {
-            let other =
-                |shape: &Shape| (shape.rows as u64, shape.cols as u64) != (rows.value, cols.value);
-            if let Some(shape) = array.shape.filter(|shape| is_transposed && fits && other(shape)) {
-                return Err(wrong_shape(&operand.name, (shape.cols, shape.rows), cols, rows));
+            if let Some(shape) = array.shape.filter(|_| is_transposed && fits) {
+                fits_transposed(operand, &shape, rows, cols)?;
             }
             let matrix = bind(&operand.name, array, rows, cols, false, fits)?;
             return matrix.for_each_of(products);
