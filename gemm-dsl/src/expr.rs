@@ -173,6 +173,28 @@ impl Closure {
         self.body.visit(&mut |e| reads |= matches!(&e.kind, NodeKind::Name(n) if n == name));
         reads
     }
+
+    /// Swaps the names of each pair, in the body and in indices of one axis. All must be reserved
+    /// names of the scope, which no parameter or definition can have.
+    pub(crate) fn with_swapped(mut self, pairs: &[[&str; 2]]) -> Self {
+        let swap = |name: &mut String| {
+            for [one, other] in pairs {
+                if name == one {
+                    return *name = (*other).to_owned();
+                }
+                if name == other {
+                    return *name = (*one).to_owned();
+                }
+            }
+        };
+        self.body.visit_names(&mut |name| swap(name));
+        for param in &mut self.params {
+            if let [axis] = param.index.as_mut_slice() {
+                swap(axis);
+            }
+        }
+        self
+    }
 }
 
 impl Display for Closure {

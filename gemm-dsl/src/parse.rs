@@ -11,6 +11,7 @@
 
 mod calls;
 mod entries;
+mod epilogue;
 mod messages;
 mod parts;
 mod table;
@@ -27,12 +28,14 @@ use crate::syntax::{Span, Token, Tokens, closest, lex};
 use entries::{Entry, EntryList};
 use messages::Meant;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::str::FromStr;
 
 pub use calls::{
     ReduceTableTokens, ReduceTokens, SgemmTableTokens, SgemmTokens, reduce, reduce_table, sgemm,
     sgemm_table,
 };
+pub use epilogue::{EpilogueTokens, epilogue};
 pub use parts::{call, entries};
 
 /// Maximum number of faults that are reported at once.
@@ -41,17 +44,21 @@ const MAX_FAULTS: usize = 20;
 /// Parses and plans a spec given as text, with the same messages as the macro.
 pub(crate) fn from_text<S: Family + Table>(text: &str) -> Result<S::Plan, SpecErrors> {
     let (tokens, places) = lex(text).map_err(|fault| fault.in_text(text))?;
-    let located = |(fault, span): Fault| {
-        let place = span.map(|span| places[span.start].start..places[span.end - 1].end);
-        fault.with_excerpt(place.map(|place| Excerpt::new(text, place)))
-    };
     let Outcome { plan, .. } = planned::<S>(&tokens);
-    plan.map_err(|faults| SpecErrors::new(faults.into_iter().map(located)))
+    plan.map_err(|faults| {
+        SpecErrors::new(faults.into_iter().map(|fault| excerpted(fault, text, &places)))
+    })
+}
+
+/// Fault with an excerpt of the text. `places` are the bytes of all tokens.
+fn excerpted((fault, span): Fault, text: &str, places: &[Range<usize>]) -> SpecError {
+    let place = span.map(|span| places[span.start].start..places[span.end - 1].end);
+    fault.with_excerpt(place.map(|place| Excerpt::new(text, place)))
 }
 
 /// Returns the tokens of a text, and each token's range of bytes.
 #[cfg(test)]
-pub(crate) fn tokens_of(text: &str) -> (Vec<Token>, Vec<std::ops::Range<usize>>) {
+pub(crate) fn tokens_of(text: &str) -> (Vec<Token>, Vec<Range<usize>>) {
     lex(text).unwrap_or_else(|fault| panic!("{text}: {}", fault.error))
 }
 

@@ -195,8 +195,24 @@ impl<S: TableFamily> KernelTable<S> {
     /// # Errors
     /// Returns [`OutOfRange`] if a fact that the conditions read is outside its range.
     pub fn choose(&self, problem: &S::Problem) -> Result<usize, OutOfRange> {
+        match self.choose_from(problem, 0)? {
+            Some(row) => Ok(row),
+            None => unreachable!("checked: the last row has no condition"),
+        }
+    }
+
+    /// Returns the index of the first rule from `from` on whose condition holds for a problem.
+    /// `None` if there are no such rules.
+    ///
+    /// # Errors
+    /// Returns the errors of [`choose`](Self::choose).
+    pub fn choose_from(
+        &self,
+        problem: &S::Problem,
+        from: usize,
+    ) -> Result<Option<usize>, OutOfRange> {
         let waves = |tile| waves_of::<S>(problem, tile);
-        first(&self.conditions, ConditionInput { facts: &S::facts(problem), waves: &waves })
+        first(&self.conditions, ConditionInput { facts: &S::facts(problem), waves: &waves }, from)
     }
 
     /// Returns the plan for a problem. `row` must be the rule that was [chosen](Self::choose) for
@@ -235,13 +251,15 @@ fn waves_of<S: TableFamily>(problem: &S::Problem, tile: (u32, u32)) -> f64 {
         .unwrap_or_else(|| unreachable!("ExprScope::has_waves: problems of this family have them"))
 }
 
-/// Returns the first rule that matches a problem.
-fn first(conditions: &Conditions, problem: ConditionInput<'_>) -> Result<usize, OutOfRange> {
+/// Returns the first rule from `from` on that matches a problem. Not generic, so that its code is
+/// optimised in this crate.
+fn first(
+    conditions: &Conditions,
+    problem: ConditionInput<'_>,
+    from: usize,
+) -> Result<Option<usize>, OutOfRange> {
     check(conditions, problem.facts)?;
-    match conditions.first(problem) {
-        Some(row) => Ok(row),
-        None => unreachable!("checked: the last row has no condition"),
-    }
+    Ok(conditions.first(problem, from))
 }
 
 /// Checks that the facts are in the ranges for which the conditions were checked.

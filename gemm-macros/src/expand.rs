@@ -7,7 +7,9 @@ use crate::list::List;
 use crate::rust_type::rust_type;
 use gemm_dsl::artifact::Artifact;
 use gemm_dsl::ir::Elem;
-use gemm_dsl::parse::{self, ReduceTableTokens, ReduceTokens, SgemmTableTokens, SgemmTokens};
+use gemm_dsl::parse::{
+    self, EpilogueTokens, ReduceTableTokens, ReduceTokens, SgemmTableTokens, SgemmTokens,
+};
 use gemm_dsl::tables::{KernelTable, Rule, TableFamily};
 use gemm_dsl::{Plan, SpecErrors};
 use proc_macro2::{Group, Span, TokenStream};
@@ -36,7 +38,7 @@ pub(crate) fn reduce_table(input: TokenStream) -> TokenStream {
     let ReduceTableTokens { table, inputs, results } = parse::reduce_table(rules);
     let [inputs, results] = [inputs, results].map(|elems| types(&runtime, elems.as_deref()));
     let text = checked_rules(table);
-    table_of(&runtime, "ReduceSlot", &quote!(#runtime::ReduceTable::<#inputs, #results>), text)
+    parsed_once(&runtime, "ReduceSlot", &quote!(#runtime::ReduceTable::<#inputs, #results>), text)
 }
 
 /// Expands `sgemm_table!` to an expression.
@@ -47,9 +49,31 @@ pub(crate) fn sgemm_table(input: TokenStream) -> TokenStream {
     };
     let SgemmTableTokens { table, operands } = parse::sgemm_table(rules);
     let list = operands.map(List::new);
-    let text = both(checked_rules(table), list.as_ref().map_or(Ok(()), List::check));
+    let text = both(checked_rules(table), check(list.as_ref(), BY_NAME));
     let ty = List::typed("SgemmTable", list.as_ref(), &runtime);
-    table_of(&runtime, "SgemmSlot", &ty, text)
+    parsed_once(&runtime, "SgemmSlot", &ty, text)
+}
+
+/// Expands `epilogue!` to an expression.
+pub(crate) fn epilogue(input: TokenStream) -> TokenStream {
+    let (runtime, tokens) = match split.parse2(input) {
+        Ok(parts) => parts,
+        Err(error) => return error.into_compile_error(),
+    };
+    let EpilogueTokens { epilogue, operands } = parse::epilogue(tokens);
+    let list = operands.map(List::new);
+    let text = epilogue.map(|epilogue| epilogue.to_string());
+    let text = both(text, check(list.as_ref(), "parse the text as an `Epilogue<ByName>`"));
+    let ty = List::typed("Epilogue", list.as_ref(), &runtime);
+    parsed_once(&runtime, "EpilogueSlot", &ty, text)
+}
+
+/// Remedy for a spec with more operands than a kernel's type can list.
+const BY_NAME: &str = "use the spec as a `Sgemm<ByName>`";
+
+/// Checks the number of operands, if they are known.
+fn check(list: Option<&List>, remedy: &str) -> syn::Result<()> {
+    list.map_or(Ok(()), |list| list.check(remedy))
 }
 
 /// Returns the canonical text of a table after checking that each of its kernels can be generated.
@@ -61,12 +85,12 @@ fn checked_rules<S: TableFamily>(table: syn::Result<KernelTable<S>>) -> syn::Res
     kernels.map(|plan| checked(plan.program()).map(drop)).fold(Ok(table.to_string()), both)
 }
 
-/// Returns the expression for a value of a table type, with a static slot for the parsed table.
-/// After an error, the table's text is empty and is never parsed.
-fn table_of(
+/// Returns the expression for a value of type `of`, which contains a text, with a static slot for
+/// the parsed text. After an error, the text is empty and is never parsed.
+fn parsed_once(
     runtime: &TokenStream,
     slot: &str,
-    table: &TokenStream,
+    of: &TokenStream,
     text: syn::Result<String>,
 ) -> TokenStream {
     let slot = format_ident!("{slot}");
@@ -80,7 +104,7 @@ fn table_of(
             static SLOT: #runtime::__private::#slot = #runtime::__private::#slot::new();
             &SLOT
         }
-        #table::__from_macro(#text, slot)
+        #of::__from_macro(#text, slot)
     })
 }
 
@@ -112,10 +136,14 @@ pub(crate) fn sgemm(input: TokenStream) -> TokenStream {
     let artifact = plan.and_then(|plan| checked(plan.artifact()));
     match head {
         None => {
-            let artifact = both(artifact, list.as_ref().map_or(Ok(()), List::check));
+            let artifact = both(artifact, check(list.as_ref(), BY_NAME));
             expression(&runtime, &List::kernel(list.as_ref(), &runtime), artifact)
         }
-        Some(head) => item::items(&runtime, &head, types, &list.unwrap_or_default(), artifact),
+        Some(head) => {
+            let list = list.unwrap_or_default();
+            let artifact = both(artifact, list.check(BY_NAME));
+            item::items(&runtime, &head, types, &list, artifact)
+        }
     }
 }
 

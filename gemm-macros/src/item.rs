@@ -130,7 +130,7 @@ pub(crate) fn items(
     let Head { attributes, common, visibility, name } = head;
     let operands = Operands::new(runtime, head, list);
     let Operands { lifetime, types, bounds, declared, parameter, given } = &operands;
-    let (artifact, errors) = match both(artifact, both(list.check(), list.check_fields())) {
+    let (artifact, errors) = match both(artifact, list.check_fields()) {
         Ok(artifact) => (artifact, None),
         Err(error) => (Artifact::EMPTY, Some(error.into_compile_error())),
     };

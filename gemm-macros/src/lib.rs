@@ -1,8 +1,9 @@
 //! Procedural macros behind `gemm-runtime`.
 //!
 //! The input of each macro is `[$crate] spec`: the path of the runtime crate in brackets, followed
-//! by the tokens of a spec or table. The output is an expression for the kernel or table. A kernel
-//! is a constant with its CUDA C and all other data of a launch; a table contains its text. If the
+//! by the tokens of a spec, table or epilogue. The output is an expression for the kernel, table or
+//! epilogue. A kernel is a constant with its CUDA C and all other data of a launch; tables and
+//! epilogues contain their text. If the
 //! spec is faulty, the output is one `compile_error!` per fault, at the place of the fault, and an
 //! expression of the same type.
 //!
@@ -45,6 +46,14 @@ pub fn reduce_table(input: TokenStream) -> TokenStream {
 #[proc_macro]
 pub fn sgemm_table(input: TokenStream) -> TokenStream {
     expand::sgemm_table(input.into()).into()
+}
+
+/// Expands an epilogue to an expression of type `Epilogue`.
+///
+/// Users call it through `gemm_runtime::epilogue!`.
+#[proc_macro]
+pub fn epilogue(input: TokenStream) -> TokenStream {
+    expand::epilogue(input.into()).into()
 }
 
 /// Expands the spec of a GEMM to an expression of type `Sgemm`. After `struct Name;` it expands to

@@ -16,15 +16,15 @@ impl List {
         Self(operands)
     }
 
-    /// Checks that a kernel's type can list this many operands.
-    pub(crate) fn check(&self) -> syn::Result<()> {
+    /// Checks that a type can list this many operands. The error names the remedy for too many.
+    pub(crate) fn check(&self, remedy: &str) -> syn::Result<()> {
         let most = EpilogueArg::MOST_LISTED;
         let Some((operand, place)) = self.0.get(most) else { return Ok(()) };
         let is_listed = |name: &&str| self.0.iter().any(|(operand, _)| operand.name == **name);
         let counts_scalars = ["alpha", "beta"].iter().all(is_listed);
         let message = format!(
-            "`{operand}` is operand {} of {}{}, and the type of a kernel lists at most {most}; use \
-             the spec as a `Sgemm<ByName>`, or put several into one matrix",
+            "`{operand}` is operand {} of {}{}, and a type lists at most {most}; {remedy}, or put \
+             several into one matrix",
             most + 1,
             self.0.len(),
             // Epilogues may also have scalars of these names without `scaled`.
@@ -76,9 +76,9 @@ impl List {
 
     /// Type of a named kernel, which must not contain `_`. Too many operands become `ByName`.
     pub(crate) fn kernel_of_item(&self, runtime: &TokenStream) -> TokenStream {
-        match self.check() {
-            Ok(()) => Self::kernel(Some(self), runtime),
-            Err(_) => quote!(#runtime::Sgemm::<#runtime::ByName>),
+        match self.0.len() <= EpilogueArg::MOST_LISTED {
+            true => Self::kernel(Some(self), runtime),
+            false => quote!(#runtime::Sgemm::<#runtime::ByName>),
         }
     }
 

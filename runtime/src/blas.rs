@@ -1,6 +1,7 @@
 //! GEMM with the arguments of BLAS. The views have the layouts, and a table of this crate chooses
 //! the kernel.
 
+mod epilogue;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -8,6 +9,9 @@ mod tests;
 use crate::compile::Arch;
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::kernel::operands::{
+    AnyOperand, ByName, Named, Operands, OperandsFor, ScaledOperands, sealed,
+};
 use crate::kernel::{
     Choice, Chooses, GemmMatrices, NamedMatrix, SgemmTable, extents, launch_chosen, problem,
     shape_on, with_splits,
@@ -21,8 +25,10 @@ use gemm_dsl::ir::Extent;
 use gemm_dsl::ir::contract::Subject;
 use gemm_dsl::spec::{Accuracy, Batch, EpilogueArg, Factor, SgemmSpec};
 use gemm_dsl::tables::{SgemmProblem, SgemmShape};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use tables::{CallFeatures, Shipped, Tables};
+
+pub use epilogue::{Epilogue, EpilogueSlot};
 
 /// C = alpha·A·B + beta·C for matrices of `f32` on a device.
 ///
@@ -95,13 +101,18 @@ where
         alpha: 1.0,
         beta: 0.0,
         accuracy: Accuracy::Ieee,
+        epilogue: None,
+        operands: (),
     }
 }
 
 /// GEMM that has not been launched, returned by [`sgemm`].
+///
+/// `E` lists the kinds of the operands of its epilogue, and `O` is the type of the operands passed
+/// so far, as for a [`Call`](crate::generic::Call).
 #[derive(Debug)]
 #[must_use = "nothing is computed before `run`"]
-pub struct SgemmCall<'a> {
+pub struct SgemmCall<'a, E = (), O = ()> {
     a: MatrixRef<'a>,
     b: MatrixRef<'a>,
     c: MatrixMut<'a>,
@@ -110,29 +121,84 @@ pub struct SgemmCall<'a> {
     alpha: f32,
     beta: f32,
     accuracy: Accuracy,
+    epilogue: Option<Epilogue<E>>,
+    operands: O,
 }
 
 /// Table for a call, with the features that the call needs.
-struct TableCall {
+struct TableCall<'e> {
     table: &'static Shipped,
-    asked: CallFeatures,
+    asked: CallFeatures<'e>,
 }
 
-impl Chooses for TableCall {
+impl Chooses for TableCall<'_> {
     fn operands(&self) -> &[EpilogueArg] {
-        static FACTORS: OnceLock<Vec<EpilogueArg>> = OnceLock::new();
-        if !self.asked.scaled {
-            return &[];
-        }
-        FACTORS.get_or_init(|| SgemmSpec::default().scaled(true).operands())
+        self.asked.epilogue.map_or(&[], |epilogue| &epilogue.operands)
     }
 
     fn line(&self, problem: &SgemmProblem) -> Result<&str> {
-        self.table.line(problem, self.asked)
+        Ok(self.table.chosen(problem, self.asked)?.1)
     }
 }
 
 impl<'a> SgemmCall<'a> {
+    /// Fuses an epilogue into the GEMM: C is the value of its expression. The accumulator `acc` is
+    /// alpha·A·B + beta·C.
+    ///
+    /// The table chooses the rule by the matrices, as without an epilogue, and the kernel of this
+    /// rule is generated with the epilogue. Pass the operands of the epilogue with
+    /// [`operands`](SgemmCall::operands); a call without them does not compile:
+    ///
+    /// ```
+    /// use gemm_runtime::{Device, Epilogue, MN, N, epilogue, sgemm};
+    ///
+    /// const LAYER: Epilogue<(N, MN)> =
+    ///     epilogue!(|acc, bias[n], residual[m, n]| gelu(acc + bias) + residual);
+    ///
+    /// let device = Device::simulator();
+    /// let x = device.upload_matrix(&[1.0; 6], 2, 3)?;
+    /// let w = device.upload_matrix(&[2.0; 6], 3, 2)?;
+    /// let (bias, residual) = (device.upload(&[-6.0; 2])?, device.upload_matrix(&[4.0; 4], 2, 2)?);
+    /// let mut y = device.alloc_matrix(2, 2)?;
+    /// let call = sgemm(&x, &w, &mut y).epilogue(LAYER).operands((&bias, &residual));
+    /// assert!(call.choice(&device)?.spec.ends_with(&format!("epilogue: {LAYER}")));
+    /// call.run(&device)?;
+    /// assert_eq!(device.download(&y)?, [4.0; 4]);
+    /// # Ok::<(), gemm_runtime::Error>(())
+    /// ```
+    ///
+    /// The indices of operands and the integers `m`, `n`, `row` and `col` refer to the C of this
+    /// call, also if C is column-major. An `[m, n]` operand has the layout of C, and may be padded.
+    /// It is a single matrix for all GEMMs, or a batch with a matrix for each.
+    ///
+    /// If a rule has no registers for the operands of an epilogue, the next rule whose condition
+    /// holds is taken. [`choice`](SgemmCall::choice) returns the chosen rule.
+    pub fn epilogue<E: Operands>(self, epilogue: Epilogue<E>) -> SgemmCall<'a, E, E::Unset<'a>> {
+        let Self { a, b, c, splits, alpha, beta, accuracy, .. } = self;
+        let (epilogue, operands) = (Some(epilogue), E::Unset::default());
+        SgemmCall { a, b, c, splits, alpha, beta, accuracy, epilogue, operands }
+    }
+}
+
+impl<'a, E> SgemmCall<'a, E> {
+    /// Passes all operands of the epilogue as a tuple, in the order of its type: `(&bias, 0.5)` for
+    /// an `Epilogue<(N, f32)>`. A single operand needs no tuple.
+    pub fn operands<O: OperandsFor<E>>(self, operands: O) -> SgemmCall<'a, E, O> {
+        let Self { a, b, c, splits, alpha, beta, accuracy, epilogue, .. } = self;
+        SgemmCall { a, b, c, splits, alpha, beta, accuracy, epilogue, operands }
+    }
+}
+
+impl<'a> SgemmCall<'a, ByName, Named<'a>> {
+    /// Passes an operand of the epilogue by name: an `f32`, or a reference to an array on the
+    /// device.
+    pub fn operand(mut self, name: &str, given: impl AnyOperand + 'a) -> Self {
+        self.operands.push(name, given);
+        self
+    }
+}
+
+impl<'a, E, O> SgemmCall<'a, E, O> {
     /// Sets the factor of A·B. The default is 1.
     pub fn alpha(self, alpha: f32) -> Self {
         Self { alpha, ..self }
@@ -171,27 +237,45 @@ impl<'a> SgemmCall<'a> {
     /// * [`Error::Extents`] if the extents of the views disagree.
     /// * [`Error::Unlisted`] if some but not all views are lists.
     /// * [`Error::Scattered`] for a matrix that is neither row-major nor column-major.
-    /// * The errors of [`SgemmKernel::launch`](crate::SgemmKernel::launch).
-    pub fn run(self, device: &Device) -> Result<LaunchReport> {
+    /// * [`Error::OperandLayout`] if C is column-major and an `[m, n]` operand is not.
+    /// * [`Error::Spec`] if no kernel can take the epilogue: its operands need too many registers,
+    ///   or one has the name of `alpha` or `beta` in a call that sets alpha or beta.
+    /// * The errors of [`SgemmKernel::launch`](crate::SgemmKernel::launch), also for operands. For
+    ///   operands by name, [`Error::MissingOperand`], [`Error::UnknownOperand`],
+    ///   [`Error::RepeatedOperand`] and [`Error::WrongOperand`].
+    pub fn run(self, device: &Device) -> Result<LaunchReport>
+    where
+        O: OperandsFor<E>,
+    {
         let tables = Tables::on(device, self.accuracy);
         self.run_by(tables, device)
     }
 
-    fn run_by(self, tables: &'static Tables, device: &Device) -> Result<LaunchReport> {
-        let asks = self.asks(tables)?;
+    fn run_by(self, tables: &'static Tables, device: &Device) -> Result<LaunchReport>
+    where
+        O: OperandsFor<E>,
+    {
+        let features = self.features()?;
         let splits = self.splits_of_factors();
-        let Self { a, b, mut c, alpha, beta, .. } = self;
-        let factors = (alpha, beta);
-        if c.shape().is_row_major() {
+        let Self { a, b, mut c, alpha, beta, epilogue, operands, .. } = self;
+        let is_row_major = c.shape().is_row_major();
+        let epilogue = epilogue.as_ref().map(|epilogue| epilogue.for_c(is_row_major));
+        let asked = CallFeatures { epilogue, ..features };
+        let asks = TableCall { table: tables.table(asked), asked };
+        let factors = asked.scaled.then_some([alpha, beta]);
+        let operands = ScaledOperands { factors, operands: &operands };
+        if is_row_major {
             let (a, b) = (NamedMatrix::new("a", &a), NamedMatrix::new("b", &b));
             let c = NamedMatrix::new("c", &mut c);
-            return launch(device, &asks, factors, GemmMatrices { a, b, c, splits });
+            let matrices = GemmMatrices { a, b, c, splits, is_transposed: false };
+            return launch_chosen::<E>(&asks, device, matrices, &operands);
         }
         // The transposed GEMM Cᵀ = Bᵀ·Aᵀ has a row-major result.
         let (first, second, mut to) = (b.t(), a.t(), c.t());
         let (a, b) = (NamedMatrix::new("b", &first), NamedMatrix::new("a", &second));
         let c = NamedMatrix::new("c", &mut to);
-        let turned = launch(device, &asks, factors, GemmMatrices { a, b, c, splits });
+        let matrices = GemmMatrices { a, b, c, splits, is_transposed: true };
+        let turned = launch_chosen::<E>(&asks, device, matrices, &operands);
         turned.map_err(|error| match error {
             Error::Unmet(mut unmet) => {
                 unmet.subject = match unmet.subject {
@@ -209,17 +293,20 @@ impl<'a> SgemmCall<'a> {
     ///
     /// # Errors
     /// Returns the errors of [`SgemmCall::run`] about the views.
-    pub fn spec(&self, device: &Device) -> Result<SgemmSpec> {
+    pub fn spec(&self, device: &Device) -> Result<SgemmSpec>
+    where
+        O: OperandsFor<E>,
+    {
         Ok(self.choice(device)?.spec.parse()?)
     }
 
     /// Returns the rule of the device's table that computes this GEMM, with the reason.
     ///
     /// The returned line is the spec of the rule, with keys added for the call: `layout` and
-    /// `pitched` for the matrices, `scaled` if alpha or beta is set, and `batch`. If shared memory
-    /// does not suffice, the line has fewer `stages`, `slices` or `blocks_per_sm`. For a
-    /// column-major C, the rule is chosen for the transposed GEMM Cᵀ = Bᵀ·Aᵀ, whose `m` is the n of
-    /// this call.
+    /// `pitched` for the matrices, `scaled` if alpha or beta is set, `batch` and `epilogue`. If
+    /// shared memory does not suffice, the line has fewer `stages`, `slices` or `blocks_per_sm`.
+    /// For a column-major C, the rule is chosen for the transposed GEMM Cᵀ = Bᵀ·Aᵀ, whose `m` is
+    /// the n of this call, and the epilogue is transposed likewise.
     ///
     /// ```
     /// use gemm_runtime::{Device, MatrixMut, MatrixRef, sgemm};
@@ -234,13 +321,19 @@ impl<'a> SgemmCall<'a> {
     ///
     /// # Errors
     /// Returns the errors of [`SgemmCall::run`] about the views.
-    pub fn choice(&self, device: &Device) -> Result<Choice> {
+    pub fn choice(&self, device: &Device) -> Result<Choice>
+    where
+        O: OperandsFor<E>,
+    {
         self.choice_by(Tables::on(device, self.accuracy), device)
     }
 
-    fn choice_by(&self, tables: &'static Tables, device: &Device) -> Result<Choice> {
-        let asks = self.asks(tables)?;
-        asks.table.choice(&self.problem(device)?, asks.asked)
+    fn choice_by(&self, tables: &'static Tables, device: &Device) -> Result<Choice>
+    where
+        O: OperandsFor<E>,
+    {
+        let TableCall { table, asked } = self.asks(tables)?;
+        table.choice(&self.problem(device, asked)?, asked)
     }
 
     /// Compiles the kernels of this call before its launch. [`warm`] compiles the kernels of many
@@ -248,7 +341,10 @@ impl<'a> SgemmCall<'a> {
     ///
     /// # Errors
     /// Returns the errors of [`SgemmCall::choice`] and of [`warm`].
-    pub fn warm(&self, device: &Device) -> Result<()> {
+    pub fn warm(&self, device: &Device) -> Result<()>
+    where
+        O: OperandsFor<E>,
+    {
         let (line, program) = self.program(Tables::on(device, self.accuracy), device)?;
         make(device, &[line], vec![program])
     }
@@ -259,9 +355,12 @@ impl<'a> SgemmCall<'a> {
         &self,
         tables: &'static Tables,
         device: &Device,
-    ) -> Result<(&'static str, Result<Arc<CachedProgram>>)> {
+    ) -> Result<(&str, Result<Arc<CachedProgram>>)>
+    where
+        O: OperandsFor<E>,
+    {
         let TableCall { table, asked } = self.asks(tables)?;
-        let line = table.line(&self.problem(device)?, asked)?;
+        let (_, line) = table.chosen(&self.problem(device, asked)?, asked)?;
         let program = device.programs().get::<SgemmSpec>(line);
         let given = program.and_then(|program| with_splits(program, self.splits_of_factors()));
         Ok((line, given.map(|(program, _)| program)))
@@ -275,19 +374,24 @@ impl<'a> SgemmCall<'a> {
     }
 
     /// Problem by which the table chooses a rule.
-    fn problem(&self, device: &Device) -> Result<SgemmProblem> {
+    fn problem(&self, device: &Device, asked: CallFeatures<'_>) -> Result<SgemmProblem>
+    where
+        O: OperandsFor<E>,
+    {
         let (m, n, k) = self.extents()?;
+        let operands = asked.epilogue.map_or(&[][..], |epilogue| &epilogue.operands);
+        let operands = sealed::GiveAll::give_all(&self.operands, operands)?;
         let (a, b) = (&self.a, &self.b);
         let c = MatrixRef { elements: self.c.elements.shared(), shape: self.c.shape() };
         let named = |a, b, c| {
             [NamedMatrix::new("a", a), NamedMatrix::new("b", b), NamedMatrix::new("c", c)]
         };
         let shape = match c.shape.is_row_major() {
-            true => shape_on(device, named(a, b, &c), (m, n, k))?,
+            true => shape_on(device, named(a, b, &c), (m, n, k), &operands)?,
             false => {
                 let (a, b, c) = (a.t(), b.t(), c.t());
                 let [a, b, c] = named(&a, &b, &c);
-                shape_on(device, [b, a, c], (n, m, k))?
+                shape_on(device, [b, a, c], (n, m, k), &operands)?
             }
         };
         Ok(problem(shape, device))
@@ -300,7 +404,15 @@ impl<'a> SgemmCall<'a> {
     }
 
     /// Table for this call, with the features that the call needs.
-    fn asks(&self, tables: &'static Tables) -> Result<TableCall> {
+    fn asks(&self, tables: &'static Tables) -> Result<TableCall<'_>> {
+        let is_row_major = self.c.shape().is_row_major();
+        let epilogue = self.epilogue.as_ref().map(|epilogue| epilogue.for_c(is_row_major));
+        let asked = CallFeatures { epilogue, ..self.features()? };
+        Ok(TableCall { table: tables.table(asked), asked })
+    }
+
+    /// Features of this call other than the epilogue, after checking the matrices.
+    fn features(&self) -> Result<CallFeatures<'static>> {
         self.extents()?;
         let shapes = [self.a.shape(), self.b.shape(), self.c.shape()];
         for (argument, shape) in ["a", "b", "c"].into_iter().zip(&shapes) {
@@ -318,20 +430,7 @@ impl<'a> SgemmCall<'a> {
             (None, _) => counts.iter().any(Option::is_some).then_some(Batch::Strided),
         };
         let scaled = self.alpha.to_bits() != 1f32.to_bits() || self.beta != 0.0;
-        let asked = CallFeatures { scaled, batch };
-        Ok(TableCall { table: tables.table(asked), asked })
-    }
-}
-
-fn launch(
-    device: &Device,
-    asks: &TableCall,
-    factors: (f32, f32),
-    matrices: GemmMatrices<'_, MatrixRef<'_>, MatrixRef<'_>, MatrixMut<'_>>,
-) -> Result<LaunchReport> {
-    match asks.asked.scaled {
-        true => launch_chosen::<(f32, f32)>(asks, device, matrices, &factors),
-        false => launch_chosen::<()>(asks, device, matrices, &()),
+        Ok(CallFeatures { scaled, batch, epilogue: None })
     }
 }
 
@@ -344,10 +443,10 @@ fn launch(
 ///   the rules of `sm_90`, adapted to the shared memory of the GPU and not measured.
 /// * Other GPUs, and the simulator (`None`): rules that every GPU can run, not measured.
 ///
-/// A spec in these tables has none of the keys `scaled`, `layout` and `pitched`, which `sgemm` sets
-/// for each call. `sgemm` also reduces `stages`, then `slices`, until the shared memory of a block
-/// suffices (99 KiB on `sm_89` and `sm_120`). It reduces `blocks_per_sm` until the shared memory of
-/// an SM suffices.
+/// A spec in these tables has none of the keys `scaled`, `layout`, `pitched` and `epilogue`, which
+/// `sgemm` sets for each call. `sgemm` also reduces `stages`, then `slices`, until the shared
+/// memory of a block suffices (99 KiB on `sm_89` and `sm_120`). It reduces `blocks_per_sm` until
+/// the shared memory of an SM suffices.
 ///
 /// For an accuracy class wider than [`Accuracy::Ieee`], the tables of `sm_90` begin with rules for
 /// tensor cores. These rules cover the GEMMs that were faster on the tensor cores of an H200.
@@ -396,8 +495,9 @@ where
     let lines = shapes.into_iter().map(|shape| {
         let shape: SgemmShape = shape.into();
         let batch = (shape.batch != 1).then_some(Batch::Strided);
-        let asked = CallFeatures { scaled: false, batch };
-        tables.table(asked).line(&problem(shape, device), asked)
+        let asked = CallFeatures { batch, ..CallFeatures::default() };
+        let (_, line) = tables.table(asked).chosen(&problem(shape, device), asked)?;
+        Ok(line)
     });
     warm_up::<SgemmSpec>(device, lines.collect::<Result<Vec<_>>>()?)
 }

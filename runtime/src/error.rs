@@ -232,6 +232,18 @@ pub enum Error {
         /// Distance between neighbours in a row, in elements.
         col_stride: usize,
     },
+    /// C is column-major, but a matrix operand of the epilogue is not.
+    #[error(
+        "C is column-major, but neighbours in a column of `{operand}` are {row_stride} elements \
+         apart. A matrix operand has the layout of C: copy `{operand}` to a column-major matrix, \
+         or use a row-major C"
+    )]
+    OperandLayout {
+        /// Name of the operand in the epilogue.
+        operand: String,
+        /// Distance between neighbours in a column, in elements.
+        row_stride: usize,
+    },
     /// The row stride is shorter than a row, so rows would overlap.
     #[error(
         "a row stride of {pitch} is less than the {} of a row: use at least {cols}",

@@ -26,7 +26,7 @@
 //! | declare a GEMM kernel | [`sgemm_kernel!`], [`SgemmKernel`] | [start](guide::start) |
 //! | declare a reduction | [`reduce_kernel!`], [`ReduceKernel`] | [reductions](guide::reductions) |
 //! | multiply without choosing a kernel | [`sgemm`] | [in place of cuBLAS](guide::cublas) |
-//! | fuse bias, activation or residual | [`Sgemm`], [`ByName`] | [epilogues](guide::epilogues) |
+//! | fuse bias, activation or residual | [`Epilogue`], [`Sgemm`] | [epilogues](guide::epilogues) |
 //! | choose a kernel by shape | [`sgemm_table!`], [`reduce_table!`] | [tables](guide::tables) |
 //! | open a GPU or the simulator | [`Device`] | [start](guide::start) |
 //! | hold arrays on a device | [`Buffer`], [`Matrix`] | [views](guide::views) |
@@ -105,7 +105,7 @@ mod splits;
 mod view;
 mod warm_up;
 
-pub use blas::{SgemmCall, sgemm, sgemm_tables, warm};
+pub use blas::{Epilogue, SgemmCall, sgemm, sgemm_tables, warm};
 pub use buffer::{Buffer, BufferView, BufferViewMut};
 pub use cudarc;
 pub use device::Device;
@@ -179,10 +179,11 @@ pub mod internal {
 
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::blas::EpilogueSlot;
     pub use crate::kernel::{ReduceSlot, SgemmSlot};
     pub use crate::slot::KernelSlot;
     pub use gemm_dsl::artifact::items;
-    pub use gemm_macros::{reduce_kernel, reduce_table, sgemm_kernel, sgemm_table};
+    pub use gemm_macros::{epilogue, reduce_kernel, reduce_table, sgemm_kernel, sgemm_table};
 }
 
 #[doc = include_str!("../docs/reduce_kernel.md")]
@@ -224,6 +225,29 @@ macro_rules! sgemm_kernel {
     ($($spec:tt)*) => { $crate::__private::sgemm_kernel! { [$crate] $($spec)* } };
 }
 
+/// Builds an [`Epilogue`] from an expression, which is checked at compile time.
+///
+/// ```
+/// use gemm_runtime::{Epilogue, MN, N, epilogue};
+///
+/// const RELU: Epilogue = epilogue!(|acc| relu(acc));
+/// const LAYER: Epilogue<(N, MN, f32)> = epilogue!(|acc, bias[n], residual[m, n], slope| {
+///     let t = acc + bias;
+///     residual + if t < 0.0 { slope * t } else { t }
+/// });
+/// assert_eq!(RELU.text(), "|acc| relu(acc)");
+/// ```
+///
+/// The expression is a value of the key `epilogue` of [`sgemm_kernel!`], with the same grammar and
+/// messages. [`sgemm`] takes the value: see [`SgemmCall::epilogue`]. The type lists the kinds of
+/// the operands after `acc`, as the type of an [`Sgemm`] does: [`N`] for `bias[n]`, [`M`] for
+/// `scale[m]`, [`MN`] for `residual[m, n]`, and `f32` for a scalar. `c[m, n]` stands for C before
+/// the launch and is no operand.
+#[macro_export]
+macro_rules! epilogue {
+    ($($expression:tt)*) => { $crate::__private::epilogue! { [$crate] $($expression)* } };
+}
+
 /// Builds an [`SgemmTable`] from rules, each a condition and a spec, which are checked at compile
 /// time.
 ///
@@ -241,7 +265,7 @@ macro_rules! sgemm_kernel {
 /// let (a, b) = (device.upload(&[1.0, 2.0])?, device.upload(&[1.0; 6])?);
 /// let (bias, mut c) = (device.upload(&[0.0, 10.0, -10.0])?, device.alloc(3)?);
 /// let (a, b) = (MatrixRef::new(&a, 1, 2)?, MatrixRef::new(&b, 2, 3)?);
-/// LAYER.call(&device).operands((&bias,)).launch(&a, &b, &mut MatrixMut::new(&mut c, 1, 3)?)?;
+/// LAYER.call(&device).operands(&bias).launch(&a, &b, &mut MatrixMut::new(&mut c, 1, 3)?)?;
 /// assert_eq!(device.download(&c)?, [3.0, 13.0, 0.0]);
 ///
 /// let large = SgemmShape::from((4096, 4096, 512)).batch(3);

@@ -1,9 +1,13 @@
 //! `sgemm` has the semantics of BLAS on views of any layout.
 
+mod epilogue;
+mod gpu;
+
 use gemm_oracle::random::Random;
 use gemm_runtime::bounds::AsMatrixMut;
 use gemm_runtime::{
-    Device, Error, MatrixList, MatrixListMut, MatrixMut, MatrixRef, Sgemm, SgemmSpec, sgemm,
+    Buffer, Device, Error, MatrixList, MatrixListMut, MatrixMut, MatrixRef, Sgemm, SgemmCall,
+    SgemmSpec, sgemm,
 };
 use libtest_mimic::Trial;
 use proptest::prelude::*;
@@ -69,7 +73,7 @@ impl Stored {
     }
 
     /// Returns the matrix of each of `count` GEMMs.
-    fn each<'a>(&self, buffer: &'a gemm_runtime::Buffer, count: usize) -> Vec<MatrixRef<'a>> {
+    fn each<'a>(&self, buffer: &'a Buffer, count: usize) -> Vec<MatrixRef<'a>> {
         let (lines, line) = self.lines();
         let all = (lines + 1) * self.count.unwrap_or(1);
         let whole = MatrixRef::pitched(buffer, all, line, self.pitch()).expect("room");
@@ -81,7 +85,7 @@ impl Stored {
         (0..count).map(view).collect()
     }
 
-    fn view<'a>(&self, buffer: &'a gemm_runtime::Buffer) -> MatrixRef<'a> {
+    fn view<'a>(&self, buffer: &'a Buffer) -> MatrixRef<'a> {
         let (lines, line) = self.lines();
         let view = match self.count {
             Some(count) => {
@@ -92,6 +96,44 @@ impl Stored {
         let view = view.expect("the memory holds it");
         if self.in_columns { view.t() } else { view }
     }
+}
+
+/// Passes the GEMM of stored matrices to `run`. If C is a batch and `listed` is true, the matrices
+/// are in pointer lists.
+fn call<T>(
+    device: &Device,
+    [a, b, c]: [&Stored; 3],
+    (a_memory, b_memory, c_memory): (&Buffer, &Buffer, &mut Buffer),
+    listed: bool,
+    run: impl FnOnce(SgemmCall<'_>) -> T,
+) -> T {
+    let (lines, line) = c.lines();
+    if let Some(count) = c.count.filter(|_| listed) {
+        // A matrix that all GEMMs share is repeated in the list.
+        let (in_a, in_b) = (a.each(a_memory, count), b.each(b_memory, count));
+        let lists = (MatrixList::new(device, &in_a), MatrixList::new(device, &in_b));
+        let (in_a, in_b) = (lists.0.expect("alike"), lists.1.expect("alike"));
+        // The matrices of C are rows of one tall matrix, and each C starts at a row.
+        let pitch = c.pitch().max(1);
+        let firsts = (0..count).map(|n| (n * (lines + 1), 0));
+        let whole = MatrixMut::pitched(c_memory, count * (lines + 1), line, pitch);
+        let mut whole = whole.expect("room");
+        let list = MatrixListMut::parts(device, &mut whole, (lines, line), firsts);
+        let mut list = list.expect("apart");
+        let mut view = list.as_matrix_mut();
+        let mut view = if c.in_columns { view.t() } else { view.as_matrix_mut() };
+        return run(sgemm(&in_a, &in_b, &mut view));
+    }
+    let view = match c.count {
+        Some(count) => {
+            MatrixMut::batch_apart(c_memory, (count, c.distance()), lines, line, c.pitch())
+        }
+        None => MatrixMut::pitched(c_memory, lines, line, c.pitch()),
+    };
+    let mut view = view.expect("the memory holds it");
+    let mut view = if c.in_columns { view.t() } else { view };
+    let (a, b) = (a.view(a_memory), b.view(b_memory));
+    run(sgemm(&a, &b, &mut view))
 }
 
 /// Random numbers from −1 to 1.
@@ -138,39 +180,11 @@ proptest! {
         let device = Device::simulator();
         let upload = |stored: &Stored| device.upload(&stored.memory).expect("room");
         let (a_memory, b_memory, mut c_memory) = (upload(&a), upload(&b), upload(&c));
-        if let Some(count) = batch.filter(|_| listed) {
-            // The same GEMMs are run on pointer lists. A matrix that all GEMMs share is repeated in
-            // the list.
-            let (in_a, in_b) = (a.each(&a_memory, count), b.each(&b_memory, count));
-            let lists = (MatrixList::new(&device, &in_a), MatrixList::new(&device, &in_b));
-            let (in_a, in_b) = (lists.0.expect("alike"), lists.1.expect("alike"));
-            // The matrices of C are rows of one tall matrix, and each C starts at a row.
-            let pitch = c.pitch().max(1);
-            let (lines, line) = c.lines();
-            let firsts = (0..count).map(|n| (n * (lines + 1), 0));
-            let whole = MatrixMut::pitched(&mut c_memory, count * (lines + 1), line, pitch);
-            let mut whole = whole.expect("room");
-            let list = MatrixListMut::parts(&device, &mut whole, (lines, line), firsts);
-            let mut list = list.expect("apart");
-            let mut view = list.as_matrix_mut();
-            let mut view = if c.in_columns { view.t() } else { view.as_matrix_mut() };
-            let call = sgemm(&in_a, &in_b, &mut view).alpha(alpha).beta(beta);
-            call.run(&device).map_err(|error| TestCaseError::fail(error.to_string()))?;
-        } else {
-            let (lines, line) = c.lines();
-            let view = match c.count {
-                Some(count) => {
-                    let apart = (count, c.distance());
-                    MatrixMut::batch_apart(&mut c_memory, apart, lines, line, c.pitch())
-                }
-                None => MatrixMut::pitched(&mut c_memory, lines, line, c.pitch()),
-            };
-            let mut view = view.expect("the memory holds it");
-            let mut view = if c.in_columns { view.t() } else { view };
-            let (a, b) = (a.view(&a_memory), b.view(&b_memory));
-            let call = sgemm(&a, &b, &mut view).alpha(alpha).beta(beta);
-            call.run(&device).map_err(|error| TestCaseError::fail(error.to_string()))?;
-        }
+        let memory = (&a_memory, &b_memory, &mut c_memory);
+        let launched = call(&device, [&a, &b, &c], memory, listed, |call| {
+            call.alpha(alpha).beta(beta).run(&device)
+        });
+        launched.map_err(|error| TestCaseError::fail(error.to_string()))?;
         let found = device.download(&c_memory).expect("ours");
 
         let mut beside = vec![true; found.len()];
@@ -373,12 +387,13 @@ fn views_that_do_not_fit_are_told_by_the_callers_names() {
 }
 
 pub fn trials() -> Vec<Trial> {
-    simulated![
+    let trials = simulated![
         it_is_what_blas_documents,
         every_line_is_sound,
         a_row_may_be_a_column_of_a_wider_matrix,
         a_call_takes_the_kernel_that_it_says,
         the_line_of_lists_is_that_of_batches,
         views_that_do_not_fit_are_told_by_the_callers_names,
-    ]
+    ];
+    [trials, epilogue::trials(), gpu::trials()].into_iter().flatten().collect()
 }

@@ -140,11 +140,11 @@ impl Conditions {
         })
     }
 
-    /// Returns the first rule whose condition holds for a problem, if any.
-    pub(crate) fn first(&self, problem: ConditionInput<'_>) -> Option<usize> {
-        let DecisionTree { nodes, start, terms } = &self.decision_tree;
+    /// Returns the first rule from `from` on whose condition holds for a problem, if any.
+    pub(crate) fn first(&self, problem: ConditionInput<'_>, from: usize) -> Option<usize> {
+        let DecisionTree { nodes, starts, terms } = &self.decision_tree;
         let mut host = Evaluator::new(problem, terms);
-        let mut at = *start;
+        let mut at = *starts.get(from)?;
         while let Some(node) = nodes.get(at) {
             at = if host.holds(&node.test) { node.yes } else { node.no };
         }
@@ -160,6 +160,6 @@ impl Closure {
         let facts = Facts::new([], []);
         let waves = |tile| unreachable!("a constant condition reads no waves of {tile:?}");
         let problem = ConditionInput { facts: &facts, waves: &waves };
-        conditions.asked.is_empty().then(|| conditions.first(problem).is_some())
+        conditions.asked.is_empty().then(|| conditions.first(problem, 0).is_some())
     }
 }

@@ -191,6 +191,12 @@ impl Block {
         self.lets.iter().for_each(|definition| definition.value.visit(f));
         self.value.visit(f);
     }
+
+    /// Visits every name that the block reads, to change it.
+    pub(super) fn visit_names(&mut self, f: &mut impl FnMut(&mut String)) {
+        self.lets.iter_mut().for_each(|definition| definition.value.visit_names(f));
+        self.value.visit_names(f);
+    }
 }
 
 impl Node {
@@ -210,6 +216,23 @@ impl Node {
                 no.visit(f);
             }
             NodeKind::Call(_, args) => args.iter().for_each(|e| e.visit(f)),
+        }
+    }
+    fn visit_names(&mut self, f: &mut impl FnMut(&mut String)) {
+        match &mut self.kind {
+            NodeKind::Float(_) | NodeKind::Int(_) | NodeKind::Waves(..) => {}
+            NodeKind::Name(name) => f(name),
+            NodeKind::Unary(_, e) => e.visit_names(f),
+            NodeKind::Binary(_, a, b, _) => {
+                a.visit_names(f);
+                b.visit_names(f);
+            }
+            NodeKind::If(cond, yes, no) => {
+                cond.visit_names(f);
+                yes.visit_names(f);
+                no.visit_names(f);
+            }
+            NodeKind::Call(_, args) => args.iter_mut().for_each(|e| e.visit_names(f)),
         }
     }
 }

@@ -116,7 +116,7 @@ fn operands(
 
 /// Returns each operand with the place of its name in the epilogue, or of the whole call if the
 /// epilogue does not name it.
-fn placed(
+pub(super) fn placed(
     spec: &SgemmSpec,
     epilogue: Option<usize>,
     places: &[Place],
@@ -164,7 +164,7 @@ fn read_table<S: RuleSpec, R>(
 }
 
 /// Combines faults into one error that shows each fault at its place.
-fn all_located(faults: Vec<Fault>, places: &[Place]) -> syn::Error {
+pub(super) fn all_located(faults: Vec<Fault>, places: &[Place]) -> syn::Error {
     let faults = faults.into_iter().map(|(fault, span)| located(fault, span, places));
     let all = faults.reduce(|mut all, next| {
         all.combine(next);

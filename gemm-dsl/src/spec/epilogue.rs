@@ -1,12 +1,11 @@
 //! The key `epilogue`, and the arguments of a GEMM other than A, B and C.
 
+use super::SgemmSpec;
 use super::table::hash;
 use super::table::{Datum, KeyKind, KeyValue};
-use crate::error::SpecErrors;
 use crate::expr::{Closure, ClosureParam, EPILOGUE};
 use std::borrow::Cow;
 use std::fmt::{Display, Formatter, Result as Formatted};
-use std::str::FromStr;
 
 /// Expression whose value a GEMM stores in place of the accumulator `acc`, such as
 /// `|acc, bias[n]| max(acc + bias, 0.0)`.
@@ -22,8 +21,35 @@ use std::str::FromStr;
 pub struct Epilogue(Closure);
 
 impl Epilogue {
+    /// Wraps an expression in the scope of the key.
+    pub(crate) fn new(closure: Closure) -> Self {
+        Self(closure)
+    }
+
     pub fn closure(&self) -> &Closure {
         &self.0
+    }
+
+    /// Returns the epilogue of the transposed GEMM Cᵀ = Bᵀ·Aᵀ, which stores the same elements. Rows
+    /// and columns swap: `bias[n]` becomes `bias[m]`, and `row` becomes `col`. `[m, n]` operands
+    /// are then read as their transposes.
+    ///
+    /// ```
+    /// use gemm_dsl::spec::Epilogue;
+    ///
+    /// let mask: Epilogue = "|acc, bias[n]| if col < m { acc + bias } else { 0.0 }".parse()?;
+    /// let transposed = "|acc, bias[m]| if row < n { acc + bias } else { 0.0 }";
+    /// assert_eq!(mask.transposed().to_string(), transposed);
+    /// # Ok::<(), gemm_dsl::SpecErrors>(())
+    /// ```
+    #[must_use]
+    pub fn transposed(&self) -> Self {
+        Self(self.0.clone().with_swapped(&[["m", "n"], ["row", "col"]]))
+    }
+
+    /// Returns the operands that a call passes, in order.
+    pub fn operands(&self) -> Vec<EpilogueArg> {
+        SgemmSpec::default().epilogue(self.clone()).operands()
     }
 
     /// Returns the parameters after the accumulator, in order.
@@ -158,13 +184,6 @@ impl Display for EpilogueArg {
 impl Display for Epilogue {
     fn fmt(&self, f: &mut Formatter<'_>) -> Formatted {
         self.0.fmt(f)
-    }
-}
-
-impl FromStr for Epilogue {
-    type Err = SpecErrors;
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Closure::parse(&EPILOGUE, text).map(Self)
     }
 }
 

@@ -1,16 +1,18 @@
 //! Tables that ship with this crate. Each architecture has one for single GEMMs, and one for
-//! batches, whose specs have `batch: strided`. [`Shipped::line`] adds the keys that depend on the
-//! call.
+//! batches, whose specs have `batch: strided`. [`Shipped::chosen`] adds the keys that depend on the
+//! call, and skips the rules that cannot take its epilogue.
 
 mod batch;
 mod emulated;
 mod h200;
 mod safe;
 
+use super::epilogue::CallEpilogue;
 use crate::compile::Arch;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::kernel::{Choice, SgemmTable};
+use crate::slot::KernelSlot;
 use gemm_dsl::SpecErrors;
 use gemm_dsl::spec::{Accuracy, Batch, GemmLayout, SgemmSpec};
 use gemm_dsl::tables::{KernelTable, SgemmProblem, TableFamily};
@@ -23,26 +25,57 @@ pub(super) struct Tables {
     pub(super) batch: Shipped,
 }
 
-/// Table, with the specs of its rules for each kind of call. A spec is printed on first use.
+/// Table, with the specs of its rules for each kind of call without an epilogue.
 pub(super) struct Shipped {
     pub(super) table: SgemmTable,
     /// SM whose shared memory limits stages, slices and blocks.
     sm: Multiprocessor,
-    lines: OnceLock<Box<[OnceLock<String>]>>,
+    lines: RuleLines,
+    /// Slot of this table's lines in each epilogue.
+    slot: KernelSlot,
 }
 
 /// Features of a call that are not part of the problem.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct CallFeatures {
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct CallFeatures<'e> {
     /// True if the call has `alpha` and `beta`.
     pub(super) scaled: bool,
     /// Kind of batch, if the call is one.
     pub(super) batch: Option<Batch>,
+    pub(super) epilogue: Option<&'e CallEpilogue>,
 }
 
-/// Number of lines of a rule: one for each combination of layout, with or without `scaled`, and
-/// batch or list.
-const LINES: usize = SgemmSpec::LAYOUTS * 2 * 2;
+/// Lines of the rules of a table, each made by the first call that needs it: the canonical spec, or
+/// the faults of a rule that cannot take the epilogue of the calls.
+#[derive(Debug)]
+pub(super) struct RuleLines(OnceLock<Box<[RuleLine]>>);
+
+type RuleLine = OnceLock<Result<String, SpecErrors>>;
+
+impl RuleLines {
+    /// Number of lines of a rule: one for each combination of layout, with or without `scaled`,
+    /// and batch or list.
+    const OF_RULE: usize = SgemmSpec::LAYOUTS * 2 * 2;
+
+    pub(super) const fn new() -> Self {
+        Self(OnceLock::new())
+    }
+
+    /// Line of a rule, of a table with this number of rules, for a problem and a call.
+    fn of_rule(
+        &self,
+        rules: usize,
+        rule: usize,
+        problem: &SgemmProblem,
+        asked: CallFeatures<'_>,
+    ) -> &RuleLine {
+        let lines =
+            self.0.get_or_init(|| (0..rules * Self::OF_RULE).map(|_| OnceLock::new()).collect());
+        let asks = [asked.scaled, asked.batch == Some(Batch::Pointers)];
+        let layout = rule * SgemmSpec::LAYOUTS + SgemmSpec::layout_index(problem);
+        &lines[asks.into_iter().fold(layout, |n, bit| n * 2 + usize::from(bit))]
+    }
+}
 
 /// Single GEMMs: measured on an H200, most rules written by `tune --table`. Batches: by hand.
 static SM_90: Tables = Tables::new(h200::GEMM, batch::GEMMS, 90);
@@ -116,44 +149,66 @@ impl Tables {
     pub(super) const ARCHS: [u32; 6] = [75, 80, 89, 90, 100, 120];
 
     /// Table for calls with these features.
-    pub(super) fn table(&self, asked: CallFeatures) -> &Shipped {
+    pub(super) fn table(&self, asked: CallFeatures<'_>) -> &Shipped {
         if asked.batch.is_some() { &self.batch } else { &self.one }
     }
 }
 
 impl Shipped {
     const fn new(table: SgemmTable, sm: Multiprocessor) -> Self {
-        Self { table, sm, lines: OnceLock::new() }
+        Self { table, sm, lines: RuleLines::new(), slot: KernelSlot::new() }
     }
 
-    /// Returns the canonical line of the kernel for a problem. The first call with these features
-    /// and layouts prints the line.
+    /// Returns the rule for a problem, and the canonical line of its kernel for the call.
+    ///
+    /// This is the first rule whose condition holds and whose kernel can take the epilogue of the
+    /// call. The operands of an epilogue may need more registers than a rule with a large thread
+    /// tile leaves; every rule can take a call without an epilogue.
     ///
     /// # Errors
-    /// Returns the errors of [`SgemmTable::choice`].
-    pub(super) fn line(&self, problem: &SgemmProblem, asked: CallFeatures) -> Result<&str> {
-        let row = self.table.rule(problem)?;
-        let (layout, padded) = (problem.shape.lies(), problem.shape.padded);
-        let lines = self.lines.get_or_init(|| {
-            (0..self.table.rules().len() * LINES).map(|_| OnceLock::new()).collect()
-        });
-        let asks = [asked.scaled, asked.batch == Some(Batch::Pointers)];
-        let way = row * SgemmSpec::LAYOUTS + SgemmSpec::layout_index(problem);
-        let number = asks.into_iter().fold(way, |n, bit| n * 2 + usize::from(bit));
-        if let Some(line) = lines[number].get() {
-            return Ok(line);
+    /// Returns the errors of [`SgemmTable::choice`], and the faults of the last rule if no rule can
+    /// take the epilogue.
+    pub(super) fn chosen<'l>(
+        &'l self,
+        problem: &SgemmProblem,
+        asked: CallFeatures<'l>,
+    ) -> Result<(usize, &'l str)> {
+        let mut rule = self.table.rule(problem)?;
+        loop {
+            let faults = match self.line_of(rule, problem, asked) {
+                Ok(line) => return Ok((rule, line)),
+                Err(faults) => faults,
+            };
+            match self.table.rule_from(problem, rule + 1)? {
+                Some(next) => rule = next,
+                None => return Err(Error::from(faults.clone())),
+            }
         }
-        let line = self.spec(row, layout, padded, asked)?.to_string();
-        Ok(lines[number].get_or_init(|| line))
+    }
+
+    /// Line of a rule's kernel. The first call with these features and layouts prints it.
+    fn line_of<'l>(
+        &'l self,
+        rule: usize,
+        problem: &SgemmProblem,
+        asked: CallFeatures<'l>,
+    ) -> Result<&'l str, &'l SpecErrors> {
+        let lines = asked.epilogue.map_or(&self.lines, |epilogue| epilogue.lines(&self.slot));
+        let line = lines.of_rule(self.table.rules().len(), rule, problem, asked);
+        let line = line.get_or_init(|| {
+            let (layout, padded) = (problem.shape.lies(), problem.shape.padded);
+            self.spec(rule, layout, padded, asked).map(|spec| spec.to_string())
+        });
+        line.as_ref().map(String::as_str)
     }
 
     /// Returns the rule for a problem, the line of the kernel that the call takes, and the reason.
     ///
     /// # Errors
-    /// Returns the errors of [`SgemmTable::choice`].
-    pub(super) fn choice(&self, problem: &SgemmProblem, asked: CallFeatures) -> Result<Choice> {
-        let line = self.line(problem, asked)?.to_owned();
-        Ok(Choice { spec: line, ..self.table.chosen(problem)? })
+    /// Returns the errors of [`chosen`](Self::chosen).
+    pub(super) fn choice(&self, problem: &SgemmProblem, asked: CallFeatures<'_>) -> Result<Choice> {
+        let (rule, line) = self.chosen(problem, asked)?;
+        self.table.reason(rule, problem, line.to_owned())
     }
 
     /// Spec of a rule for these layouts and features. Reduces stages, and then slices, to fit the
@@ -163,12 +218,16 @@ impl Shipped {
         row: usize,
         layout: GemmLayout,
         padded: bool,
-        asked: CallFeatures,
-    ) -> Result<SgemmSpec> {
+        asked: CallFeatures<'_>,
+    ) -> Result<SgemmSpec, SpecErrors> {
         let spec = self.table.rules()[row].spec.clone();
         let spec = spec.for_matrices(layout, padded).scaled(asked.scaled);
-        let mut spec = match asked.batch {
+        let spec = match asked.batch {
             Some(batch) => spec.batch(batch),
+            None => spec,
+        };
+        let mut spec = match asked.epilogue {
+            Some(epilogue) => spec.epilogue(epilogue.expression.clone()),
             None => spec,
         };
         while let Some(fewer) = spec.stages.map(|stages| stages - 1).filter(|fewer| *fewer >= 2)
@@ -191,6 +250,6 @@ impl Shipped {
 }
 
 /// Shared memory of a block, in bytes.
-fn shared_bytes(spec: &SgemmSpec) -> Result<u64> {
+fn shared_bytes(spec: &SgemmSpec) -> Result<u64, SpecErrors> {
     Ok(spec.plan()?.shared_bytes())
 }

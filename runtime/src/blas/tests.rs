@@ -1,7 +1,9 @@
 //! Tests of every shipped table, independently of the device.
 
+use super::epilogue::CallEpilogue;
 use super::tables::{CallFeatures, Tables};
-use super::{Device, MatrixMut, MatrixRef, SgemmCall, Shipped, sgemm, warm};
+use super::{Device, Epilogue, MatrixMut, MatrixRef, Shipped, sgemm, warm};
+use crate::kernel::operands::{M, N};
 use gemm_dsl::Plan;
 use gemm_dsl::spec::{Accuracy, Arith, Batch, GemmLayout, SgemmSpec};
 use gemm_dsl::tables::{SgemmProblem, SgemmShape, TableFamily, Target};
@@ -93,8 +95,9 @@ fn every_row_is_reached_and_sound() {
                         let problem = SgemmProblem { shape: shape.padded(padded), target };
                         // A condition may test `padded`.
                         let row = shipped.table.rule(&problem).expect("in range");
-                        let asked = CallFeatures { scaled, batch };
-                        let line = shipped.line(&problem, asked).expect("in range");
+                        let asked = CallFeatures { scaled, batch, epilogue: None };
+                        let (chosen, line) = shipped.chosen(&problem, asked).expect("in range");
+                        assert_eq!(chosen, row);
                         let spec: SgemmSpec = line.parse().expect("printed");
                         let lies = shape.padded(padded).lies();
                         assert_eq!(spec, shipped.spec(row, lies, padded, asked).expect("sound"));
@@ -103,7 +106,7 @@ fn every_row_is_reached_and_sound() {
                         spec.plan().unwrap_or_else(|error| panic!("sm_{arch}: {line}: {error}"));
                         let choice = shipped.choice(&problem, asked).expect("in range");
                         assert_eq!((choice.rule, choice.spec.as_str()), (row, line));
-                        assert_eq!(shipped.line(&problem, asked).expect("kept"), line);
+                        assert_eq!(shipped.chosen(&problem, asked).expect("kept").1, line);
                     }
                 }
             }
@@ -121,8 +124,7 @@ fn every_row_is_reached_and_sound() {
 /// Large tiles without split-K leave at most a third of the SMs idle.
 #[test]
 fn large_tiles_fill_the_device_or_are_shared() {
-    let shipped = Tables::for_arch(Some(90), Accuracy::Ieee)
-        .table(CallFeatures { scaled: false, batch: None });
+    let shipped = Tables::for_arch(Some(90), Accuracy::Ieee).table(CallFeatures::default());
     let sides = (512..4200).step_by(64).map(|side| SgemmShape::from((side, side, side)));
     let mut seen = 0;
     for shape in sides.chain(shapes(&[1])) {
@@ -169,7 +171,7 @@ fn every_architecture_has_tables_that_it_can_take() {
             None => continue,
         };
         for (shipped, batch) in [(one, None), (batch, Some(Batch::Strided))] {
-            let asked = CallFeatures { scaled: false, batch };
+            let asked = CallFeatures { batch, ..CallFeatures::default() };
             for (row, layout) in
                 (0..shipped.table.rules().len()).flat_map(|row| LAYOUTS.map(|l| (row, l)))
             {
@@ -195,7 +197,7 @@ fn every_architecture_has_tables_that_it_can_take() {
     // On the measured GPU, rules are used unchanged. On other GPUs, keys of some rules are reduced.
     let changed = |arch| {
         let Tables { one, .. } = of(Some(arch));
-        let asked = CallFeatures { scaled: false, batch: None };
+        let asked = CallFeatures::default();
         let rows = one.table.rules().iter().enumerate();
         let own = |spec: &SgemmSpec| (spec.stages, spec.blocks_per_sm);
         let taken = |n| one.spec(n, GemmLayout::Nn, false, asked).expect("sound");
@@ -204,6 +206,94 @@ fn every_architecture_has_tables_that_it_can_take() {
     assert_eq!(changed(90), 0);
     assert!(changed(89) > 0);
     assert!(std::ptr::eq(Tables::on(&Device::simulator(), Accuracy::Norm), of(Some(75))));
+}
+
+/// Epilogue that adds vectors with one element for each column of C to the accumulator.
+fn sum_of_vectors(count: usize) -> CallEpilogue {
+    let names: Vec<String> = (0..count).map(|n| format!("x{n}")).collect();
+    // An expression has at most 64 levels, and each `+` of a sum is one.
+    let parts: Vec<_> = names.chunks(20).map(|names| format!("({})", names.join(" + "))).collect();
+    let text = format!("|acc, {}[n]| acc + {}", names.join("[n], "), parts.join(" + "));
+    CallEpilogue::new(text.parse().expect("sound"))
+}
+
+/// Each rule takes an epilogue with a few operands or with a long expression, for each kind of
+/// call, and its blocks still fit the SM of its architecture.
+#[test]
+fn every_rule_takes_an_epilogue() {
+    let long = "|acc, c[m, n], r[m, n], s[m], x[n], y[n], z| { \
+        let t = gelu(acc + x); let u = gelu(c + s); gelu(t * u) + gelu(r + y) * gelu(t + z) }";
+    let epilogues = ["|acc, bias[n]| gelu(acc + bias)", long];
+    let epilogues = epilogues.map(|text| CallEpilogue::new(text.parse().expect("sound")));
+    for (arch, shipped, batches) in tables() {
+        let sm = ALL.iter().find(|sm| sm.arch == arch);
+        for row in 0..shipped.table.rules().len() {
+            for (n, epilogue) in epilogues.iter().enumerate() {
+                // Every kind of call occurs with every epilogue, but not with every rule.
+                let (layout, at) = (LAYOUTS[(row + n) % 4], row / 4 + n);
+                let (padded, scaled) = (at % 2 == 1, at / 2 % 2 == 1);
+                let batch = batches[row % batches.len()];
+                let asked = CallFeatures { scaled, batch, epilogue: Some(epilogue) };
+                let spec = shipped.spec(row, layout, padded, asked);
+                let spec = spec.unwrap_or_else(|faults| panic!("sm_{arch}, rule {row}: {faults}"));
+                assert_eq!(spec.epilogue.as_ref(), Some(&epilogue.expression));
+                let shared = spec.plan().expect("sound").shared_bytes();
+                let of_all = |reserved| u64::from(spec.resident_blocks()) * (shared + reserved);
+                let fits = match sm {
+                    Some(sm) => {
+                        shared <= sm.shared_per_block
+                            && of_all(sm.shared_reserved) <= sm.shared_bytes
+                    }
+                    None => shared <= STATIC_SHARED_BYTES,
+                };
+                assert!(fits, "sm_{arch}: {shared} bytes: {spec}");
+            }
+        }
+    }
+}
+
+/// A rule without registers for the operands of an epilogue is skipped, and the next rule that
+/// matches is taken. If no rule can take them, the call fails with the reason.
+#[test]
+fn the_next_rule_takes_what_a_rule_cannot() {
+    let shipped = Tables::for_arch(Some(90), Accuracy::Ieee).table(CallFeatures::default());
+    let target = Target { arch: 90, sms: 132 };
+    let (mut skipped, mut refused) = (0, 0);
+    for (count, size) in [1, 3, 6, 9, 12, 20, 40, 200].into_iter().flat_map(|count| {
+        [(64, 64, 512), (512, 512, 512), (4096, 4096, 4096), (128, 8192, 1024)]
+            .map(|size| (count, size))
+    }) {
+        let problem = SgemmProblem { shape: size.into(), target };
+        let epilogue = sum_of_vectors(count);
+        let asked = CallFeatures { epilogue: Some(&epilogue), ..CallFeatures::default() };
+        let first = shipped.table.rule(&problem).expect("in range");
+        let takes = |rule: &usize| shipped.spec(*rule, GemmLayout::Nn, false, asked).is_ok();
+        let mut matching = vec![first];
+        while let Some(next) =
+            shipped.table.rule_from(&problem, matching[matching.len() - 1] + 1).expect("in range")
+        {
+            matching.push(next);
+        }
+        let expected = matching.iter().copied().find(takes);
+        for _ in 0..2 {
+            let chosen = shipped.chosen(&problem, asked);
+            assert_eq!(chosen.as_ref().ok().map(|(rule, _)| *rule), expected, "{count}: {size:?}");
+            match (chosen, expected) {
+                (Ok((rule, line)), _) => {
+                    let spec = shipped.spec(rule, GemmLayout::Nn, false, asked).expect("sound");
+                    assert_eq!(line, spec.to_string());
+                    let choice = shipped.choice(&problem, asked).expect("in range");
+                    assert_eq!((choice.rule, choice.spec.as_str()), (rule, line));
+                    skipped += usize::from(rule != first);
+                }
+                (Err(error), _) => {
+                    assert!(error.to_string().contains("registers"), "{error}");
+                    refused += 1;
+                }
+            }
+        }
+    }
+    assert!(skipped > 0 && refused > 0, "{skipped} skipped, {refused} refused");
 }
 
 /// Linear congruential generator, seeded.
@@ -273,22 +363,38 @@ fn product(seed: u64, tables: &'static Tables) {
     };
     let mut to = to.expect("room");
     let mut to = if columns[2] { to.t() } else { to };
-    let call: SgemmCall<'_> = sgemm(&in_a, &in_b, &mut to).alpha(alpha).beta(beta);
-    let choice = call.choice_by(tables, &device).expect("views that fit");
-    let launched = call.run_by(tables, &device).expect("views that fit");
+    // Half of the calls have an epilogue, whose vectors have a value for each row and column.
+    let (rows, cols) = (random.values(m), random.values(n));
+    let fused = random.below(2) == 1;
+    let call = sgemm(&in_a, &in_b, &mut to).alpha(alpha).beta(beta);
+    let (choice, launched) = match fused {
+        true => {
+            let upload = |values: &[f32]| device.upload(values).expect("room");
+            let (rows, cols) = (upload(&rows), upload(&cols));
+            let epilogue = "|acc, x[m], y[n]| acc + f32(2 * m + row) * x + f32(n - col) * y";
+            let epilogue: Epilogue<(M, N)> = epilogue.parse().expect("sound");
+            let call = call.epilogue(epilogue).operands((&rows, &cols));
+            (call.choice_by(tables, &device), call.run_by(tables, &device))
+        }
+        false => (call.choice_by(tables, &device), call.run_by(tables, &device)),
+    };
+    let (choice, launched) = (choice.expect("views that fit"), launched.expect("views that fit"));
 
     let spec: SgemmSpec = choice.spec.parse().expect("sound");
     let ran = launched.steps().next().expect("something to compute").kernel().to_owned();
     assert!(ran.starts_with(&spec.kernel_name()), "{ran} for {choice:?}");
     let row =
-        &tables.table(CallFeatures { scaled: false, batch: spec.batch }).table.rules()[choice.rule];
+        &tables.table(CallFeatures { batch: spec.batch, ..CallFeatures::default() }).table.rules()
+            [choice.rule];
     assert_eq!((row.spec.tile, row.spec.thread), (spec.tile, spec.thread), "{choice:?}");
 
     let found = device.download(&c_memory).expect("ours");
     for (at, before) in before.iter().enumerate() {
         let (product, row, col) = (at / (m * n), at / n % m, at % n);
         let terms = (0..k).map(|p| a[(product * m + row) * k + p] * b[(product * k + p) * n + col]);
-        let expected = alpha * terms.sum::<f32>() + beta * before;
+        let added = (2 * m + row) as f32 * rows[row] + (n - col) as f32 * cols[col];
+        let added = if fused { added } else { 0.0 };
+        let expected = alpha * terms.sum::<f32>() + beta * before + added;
         let found = found[place((m, n), columns[2], at)];
         assert!(
             found == expected,
@@ -313,8 +419,8 @@ fn tensor_cores_are_asked_where_that_is_granted() {
     let target = Target { arch: 90, sms: 132 };
     let arith = |class, batch, (size, count)| {
         let shape = SgemmShape::from(size).batch(count);
-        let shipped =
-            Tables::for_arch(Some(90), class).table(CallFeatures { scaled: false, batch });
+        let shipped = Tables::for_arch(Some(90), class)
+            .table(CallFeatures { batch, ..CallFeatures::default() });
         let row = shipped.table.rule(&SgemmProblem { shape, target }).expect("in range");
         shipped.table.rules()[row].spec.arith
     };
@@ -400,6 +506,12 @@ fn split_specs_are_warmed_up() {
     let own = device.programs().get::<SgemmSpec>(&choice.spec).expect("sound");
     assert!(!std::sync::Arc::ptr_eq(&made, &own), "it takes the splits of B");
     assert_eq!(made.program().inputs.len(), own.program().inputs.len() + 1);
+    let bias: Epilogue<(N,)> = "|acc, bias[n]| acc + bias".parse().expect("sound");
+    let call = sgemm(&a, &weights, &mut c).accuracy(Accuracy::Bound).epilogue(bias).operands(&x);
+    let (line, fused) = call.program(tables, &device).expect("views that fit");
+    assert_eq!(line, format!("{}, epilogue: |acc, bias[n]| acc + bias", choice.spec));
+    let inputs = fused.expect("sound").program().inputs.len();
+    assert_eq!(inputs, made.program().inputs.len() + 1);
 }
 
 /// For a column-major C, the rule is chosen for the transposed GEMM.
@@ -412,8 +524,9 @@ fn c_in_columns_is_chosen_for_as_the_transpose() {
     let [mut in_columns, mut in_rows] = [(); 2].map(|()| device.alloc(21).expect("room"));
     let mut in_columns = MatrixMut::new(&mut in_columns, 7, 3).expect("room");
     let mut in_rows = MatrixMut::new(&mut in_rows, 7, 3).expect("room");
-    let problem = sgemm(&a, &b, &mut in_columns.t()).problem(&device).expect("views that fit");
-    let turned = sgemm(&b.t(), &a.t(), &mut in_rows).problem(&device).expect("views that fit");
+    let asked = CallFeatures::default();
+    let problem = sgemm(&a, &b, &mut in_columns.t()).problem(&device, asked).expect("views");
+    let turned = sgemm(&b.t(), &a.t(), &mut in_rows).problem(&device, asked).expect("views");
     let extents = (problem.shape.m, problem.shape.n, problem.shape.k);
     assert_eq!(extents, (7, 3, 5));
     assert_eq!(format!("{problem:?}"), format!("{turned:?}"));

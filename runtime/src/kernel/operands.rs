@@ -2,10 +2,10 @@
 //! that a call passes.
 //!
 //! A list of kinds is a tuple such as `(N, f32)`; its values are a tuple such as `(&bias, 0.5)`,
-//! each matching its kind. A call does not compile if the number of operands is wrong, or if it
-//! confuses vectors, matrices and scalars. Two vectors, or two scalars, in the wrong order do
-//! compile. A kernel whose spec is known only at run time takes operands by name, which the launch
-//! checks.
+//! each matching its kind, or a single value for a list of one. A call does not compile if the
+//! number of operands is wrong, or if it confuses vectors, matrices and scalars. Two vectors, or
+//! two scalars, in the wrong order do compile. A kernel whose spec is known only at run time takes
+//! operands by name, which the launch checks.
 
 mod named;
 mod tuples;
@@ -17,7 +17,7 @@ use crate::operand::{Input, Shared, VectorOf};
 use crate::shape::Shape;
 use crate::view::MatrixOf;
 use gemm_dsl::ir::Operand;
-use gemm_dsl::spec::{Along, ArgSlot, EpilogueArg, SgemmSpec};
+use gemm_dsl::spec::{Along, ArgSlot, EpilogueArg};
 use smallvec::SmallVec;
 
 /// Kind of an operand with one element for each column of C, such as `bias[n]`. A call passes a
@@ -124,7 +124,8 @@ pub trait Operands: sealed::Operands {
 )]
 pub trait OperandFor<K>: sealed::Give {}
 
-/// Values for all operands `E` of a kernel: a tuple with one value for each, in order.
+/// Values for all operands `E` of a kernel: a tuple with one value for each, in order. A single
+/// value needs no tuple.
 ///
 /// ```
 /// use gemm_runtime::bounds::OperandsFor;
@@ -141,14 +142,17 @@ pub trait OperandFor<K>: sealed::Give {}
 /// }
 ///
 /// let device = Device::simulator();
-/// assert_eq!(layer(&device, (&device.upload(&[0.5])?,))?, [4.5]);
+/// let bias = device.upload(&[0.5])?;
+/// assert_eq!(layer(&device, &bias)?, [4.5]);
+/// assert_eq!(layer(&device, (&bias,))?, [4.5]);
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
     message = "the kernel takes the operands `{E}`, but is given `{Self}`",
     label = "not the operands `{E}`",
     note = "pass them in the kernel's order, before the launch: \
-            `kernel.call(&device).operands((&bias, 0.5))`; a single one as `(&bias,)`"
+            `kernel.call(&device).operands((&bias, 0.5))`, or \
+            `sgemm(&a, &b, &mut c).epilogue(EP).operands((&bias, 0.5))`; a single one as `&bias`"
 )]
 pub trait OperandsFor<E>: sealed::GiveAll {}
 
@@ -202,6 +206,11 @@ impl<'a> GivenOperands<'a> {
         self.arrays.iter_mut()
     }
 
+    /// Returns true if rows of a matrix, or its columns if it is column-major, are padded.
+    pub(super) fn has_padding(&self) -> bool {
+        self.arrays.iter().filter_map(|(_, shape)| *shape).any(|shape| shape.is_padded())
+    }
+
     fn push(&mut self, given: OperandValue<'a>) {
         match given {
             OperandValue::Number(number) => self.numbers.push(number),
@@ -223,30 +232,59 @@ pub(super) fn numbers(operands: &[EpilogueArg]) -> impl Iterator<Item = &Epilogu
     operands.iter().filter(|argument| matches!(argument.slot, ArgSlot::Number(_)))
 }
 
-/// Checks that the type of a kernel lists the operands of its spec.
-pub(super) fn check<E: Operands>(spec: &SgemmSpec) -> Result<()> {
-    let operands = spec.operands();
-    let needed: Vec<Along> = operands.iter().map(|operand| operand.along).collect();
-    match E::KINDS {
-        Some(kinds) if kinds != needed => Err(Error::KernelType {
-            line: spec.to_string(),
-            operands: operands.iter().map(ToString::to_string).collect(),
-            needed: type_of(&needed),
-            found: type_of(kinds),
-            by_name: "Sgemm<ByName>",
-        }),
-        _ => Ok(()),
+/// Type whose parameter lists the operands of its values.
+pub(crate) struct ListingType {
+    name: &'static str,
+    without_operands: &'static str,
+    by_name: &'static str,
+}
+
+impl ListingType {
+    pub(crate) const SGEMM: Self =
+        Self { name: "Sgemm", without_operands: "SgemmKernel", by_name: "Sgemm<ByName>" };
+    pub(crate) const EPILOGUE: Self =
+        Self { name: "Epilogue", without_operands: "Epilogue", by_name: "Epilogue<ByName>" };
+
+    /// Checks that `E` lists the operands of a spec or of an epilogue, whose text is `line`.
+    pub(crate) fn check<E: Operands>(&self, line: &str, operands: &[EpilogueArg]) -> Result<()> {
+        let needed: Vec<Along> = operands.iter().map(|operand| operand.along).collect();
+        match E::KINDS {
+            Some(kinds) if kinds != needed => Err(Error::KernelType {
+                line: line.to_owned(),
+                operands: operands.iter().map(ToString::to_string).collect(),
+                needed: self.of_kinds(&needed),
+                found: self.of_kinds(kinds),
+                by_name: self.by_name,
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Type for operands of these kinds, in the user's notation.
+    fn of_kinds(&self, kinds: &[Along]) -> String {
+        let kinds: Vec<&str> = kinds.iter().map(|along| along.kind()).collect();
+        match kinds.as_slice() {
+            [] => self.without_operands.to_owned(),
+            [kind] => format!("{}<({kind},)>", self.name),
+            kinds if kinds.len() > EpilogueArg::MOST_LISTED => self.by_name.to_owned(),
+            kinds => format!("{}<({})>", self.name, kinds.join(", ")),
+        }
     }
 }
 
-/// Kernel type for operands of these kinds, in the user's notation.
-fn type_of(kinds: &[Along]) -> String {
-    let kinds: Vec<&str> = kinds.iter().map(|along| along.kind()).collect();
-    match kinds.as_slice() {
-        [] => "SgemmKernel".to_owned(),
-        [kind] => format!("Sgemm<({kind},)>"),
-        kinds if kinds.len() > EpilogueArg::MOST_LISTED => "Sgemm<ByName>".to_owned(),
-        kinds => format!("Sgemm<({})>", kinds.join(", ")),
+/// Operands of an epilogue, preceded by `alpha` and `beta` if the GEMM is scaled.
+pub(crate) struct ScaledOperands<'o, O> {
+    pub(crate) factors: Option<[f32; 2]>,
+    pub(crate) operands: &'o O,
+}
+
+impl<E, O: OperandsFor<E>> OperandsFor<E> for ScaledOperands<'_, O> {}
+
+impl<O: sealed::GiveAll> sealed::GiveAll for ScaledOperands<'_, O> {
+    fn give_all(&self, operands: &[EpilogueArg]) -> Result<GivenOperands<'_>> {
+        let mut given = self.operands.give_all(operands)?;
+        given.numbers.insert_many(0, self.factors.into_iter().flatten());
+        Ok(given)
     }
 }
 

@@ -6,7 +6,7 @@ mod launch;
 pub use launch::with_splits;
 pub(crate) use launch::{Chooses, GemmMatrices, NamedMatrix, extents, launch_chosen, shape_on};
 
-use super::operands::{self, AnyOperand, ByName, Named, Operands, OperandsFor};
+use super::operands::{AnyOperand, ByName, ListingType, Named, Operands, OperandsFor};
 use super::{Call, Callee, Choice, Sgemm, SgemmTable};
 use crate::device::Device;
 #[cfg(doc)]
@@ -47,7 +47,7 @@ impl<E> Sgemm<E> {
         E: Operands,
     {
         let kernel = Self::checked(&spec)?;
-        operands::check::<E>(&spec)?;
+        ListingType::SGEMM.check::<E>(&spec.to_string(), &spec.operands())?;
         Ok(kernel)
     }
 
@@ -153,7 +153,7 @@ impl<E> SgemmTable<E> {
         E: Operands,
     {
         for row in table.rules() {
-            operands::check::<E>(&row.spec)?;
+            ListingType::SGEMM.check::<E>(&row.spec.to_string(), &row.spec.operands())?;
         }
         Ok(Self::checked(table.clone()))
     }
@@ -225,7 +225,7 @@ pub(crate) fn problem(shape: SgemmShape, device: &Device) -> SgemmProblem {
 
 impl<'a, E> Call<'a, SgemmSpec, E> {
     /// Passes all operands as a tuple, in the order of the kernel's type: `(&bias, 0.5)` for a
-    /// `Sgemm<(N, f32)>`.
+    /// `Sgemm<(N, f32)>`. A single operand needs no tuple: `&bias` for a `Sgemm<(N,)>`.
     pub fn operands<O: OperandsFor<E>>(self, operands: O) -> Call<'a, SgemmSpec, E, O> {
         Call::new(self.what, self.device, operands)
     }
@@ -288,7 +288,7 @@ where
 {
     let splits = [a.splits(Factor::A), b.splits(Factor::B)];
     let (a, b, c) = (NamedMatrix::new("a", a), NamedMatrix::new("b", b), NamedMatrix::new("c", c));
-    GemmMatrices { a, b, c, splits }
+    GemmMatrices { a, b, c, splits, is_transposed: false }
 }
 
 /// View of a row-major matrix, or of its transpose.

@@ -66,8 +66,8 @@ pub struct Choice {
     pub condition: Option<String>,
     /// Spec of the kernel: the spec of the rule, adapted to the layouts of the problem.
     pub spec: String,
-    /// Values of all names in the condition of this rule and in the false conditions of the rules
-    /// before it, such as `m = 4, n = 4096`.
+    /// Values of all names in the condition of this rule and in the conditions of the rules before
+    /// it, such as `m = 4, n = 4096`.
     pub why: String,
 }
 
@@ -178,15 +178,25 @@ impl<S: TableFamily, E> Table<S, E> {
         Ok(self.read().table.choose(problem)?)
     }
 
+    /// First rule from `from` on for a problem. `None` if there are no such rules.
+    pub(crate) fn rule_from(&self, problem: &S::Problem, from: usize) -> Result<Option<usize>> {
+        Ok(self.read().table.choose_from(problem, from)?)
+    }
+
     /// Rule for a problem, with the reason for the choice.
     pub(crate) fn chosen(&self, problem: &S::Problem) -> Result<Choice> {
         let read = self.read();
         let rule = read.table.choose(problem)?;
+        self.reason(rule, problem, read.line_of(rule, problem).to_owned())
+    }
+
+    /// Choice of a rule, whose kernel has this spec, with the reason.
+    pub(crate) fn reason(&self, rule: usize, problem: &S::Problem, spec: String) -> Result<Choice> {
+        let read = self.read();
         let condition = read.table.rules()[rule].when.as_ref().map(ToString::to_string);
         let why = read.table.why(rule, problem)?;
         let why: Vec<String> = why.into_iter().map(|(name, is)| format!("{name} = {is}")).collect();
-        let line = read.line_of(rule, problem).to_owned();
-        Ok(Choice { rule, condition, spec: line, why: why.join(", ") })
+        Ok(Choice { rule, condition, spec, why: why.join(", ") })
     }
 
     /// Compiles the kernels for these problems in advance.

@@ -18,7 +18,8 @@ fn given(device: &Device, bias: &Buffer, scale: &Buffer, matrix: &Matrix, c: &mu
     let _ = LAYER.call(device).operands((bias, scale, 0.5, matrix));
     let _ = LAYER.call(device).operands((bias, matrix, scale, 0.5));
     let _ = PLAIN.call(device).operands((bias,));
-    let _ = BIASED.call(device).operands(bias);
+    let _ = BIASED.call(device).operands(matrix);
+    let _ = LAYER.call(device).operands(bias);
     let _ = BIASED.call(device).operands(());
     let _ = BIASED.call(device).operands((bias,)).operands((scale,));
 }

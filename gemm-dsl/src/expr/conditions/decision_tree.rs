@@ -47,8 +47,8 @@ struct Branches {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct DecisionTree {
     pub(super) nodes: Vec<DecisionNode>,
-    /// First node, in the encoding of [`DecisionNode::yes`].
-    pub(super) start: usize,
+    /// First node of each rule's condition, in the encoding of [`DecisionNode::yes`].
+    pub(super) starts: Vec<usize>,
     /// Integer expressions that are compared with constants, such as `m * n`, each stored once.
     pub(super) terms: Vec<ConditionNode>,
 }
@@ -66,6 +66,7 @@ impl DecisionTree {
         // The rules are visited from the last to the first, because a false condition leads to the
         // next rule.
         let mut no = Branch::Rule(conditions.len());
+        let mut starts = Vec::new();
         for (rule, condition) in conditions.into_iter().enumerate().rev() {
             let yes = Branch::Rule(rule);
             no = match condition {
@@ -75,6 +76,7 @@ impl DecisionTree {
                 }
                 Some(block) => builder.node(Test::Other(block), Branches { yes, no }),
             };
+            starts.push(no);
         }
         let Builder { nodes, terms } = builder;
         let count = nodes.len();
@@ -87,7 +89,8 @@ impl DecisionTree {
             yes: place(yes),
             no: place(no),
         });
-        Self { nodes: nodes.collect(), start: place(no), terms }
+        let starts = starts.into_iter().rev().map(place).collect();
+        Self { nodes: nodes.collect(), starts, terms }
     }
 }
 

@@ -17,7 +17,7 @@ fn holds(when: &Closure, [outer, len, inner]: Extents) -> bool {
     let conditions = Conditions::new([Some(when)]);
     let facts = Facts::new([outer, len, inner], []);
     let waves = |tile| panic!("waves of {tile:?}");
-    conditions.first(ConditionInput { facts: &facts, waves: &waves }).is_some()
+    conditions.first(ConditionInput { facts: &facts, waves: &waves }, 0).is_some()
 }
 
 /// Text of an expression, and its values for some extents.

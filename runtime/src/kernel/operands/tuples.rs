@@ -1,5 +1,7 @@
-//! Operand lists as tuples: tuples of kinds, and tuples of values.
+//! Operand lists as tuples: tuples of kinds, and tuples of values. A single value stands for a
+//! tuple of one.
 
+use super::sealed::Give;
 use super::{
     Along, EpilogueArg, GivenOperands, OperandFor, OperandKind, Operands, OperandsFor, sealed,
 };
@@ -21,6 +23,29 @@ impl sealed::GiveAll for () {
     }
 }
 
+impl<K: OperandKind, V: ?Sized> OperandsFor<(K,)> for &V where Self: OperandFor<K> {}
+
+impl<V: ?Sized> sealed::GiveAll for &V
+where
+    Self: Give,
+{
+    fn give_all(&self, _: &[EpilogueArg]) -> Result<GivenOperands<'_>> {
+        let mut beside = GivenOperands::default();
+        beside.push(self.give());
+        Ok(beside)
+    }
+}
+
+impl OperandsFor<(f32,)> for f32 {}
+
+impl sealed::GiveAll for f32 {
+    fn give_all(&self, _: &[EpilogueArg]) -> Result<GivenOperands<'_>> {
+        let mut beside = GivenOperands::default();
+        beside.push(self.give());
+        Ok(beside)
+    }
+}
+
 /// Implements the traits for the list in brackets, then for each longer list: every step adds one
 /// of the following kinds.
 macro_rules! lists {
@@ -39,7 +64,7 @@ macro_rules! lists {
 
         impl<$($kind, $given: OperandFor<$kind>,)*> OperandsFor<($($kind,)*)> for ($($given,)*) {}
 
-        impl<$($given: sealed::Give,)*> sealed::GiveAll for ($($given,)*) {
+        impl<$($given: Give,)*> sealed::GiveAll for ($($given,)*) {
             fn give_all(&self, _: &[EpilogueArg]) -> Result<GivenOperands<'_>> {
                 let mut beside = GivenOperands::default();
                 $(beside.push(self.$at.give());)*

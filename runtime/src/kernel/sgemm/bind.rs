@@ -79,6 +79,24 @@ fn is_aligned<B: Backend>(place: &Place<'_, B>, elem: Elem, shape: &Shape) -> bo
     }
 }
 
+/// Checks the transpose of a matrix operand against the transpose of a column-major C. Errors name
+/// the extents and strides of the caller's matrices.
+fn fits_transposed(
+    operand: &EpilogueArg,
+    shape: &Shape,
+    rows: NamedExtent,
+    cols: NamedExtent,
+) -> Result<()> {
+    if (shape.rows as u64, shape.cols as u64) != (rows.value, cols.value) {
+        return Err(wrong_shape(&operand.name, (shape.cols, shape.rows), cols, rows));
+    }
+    if !shape.is_row_major() && shape.count() > 0 {
+        let operand = operand.name.to_string();
+        return Err(Error::OperandLayout { operand, row_stride: shape.col_stride });
+    }
+    Ok(())
+}
+
 /// Number of elements of a matrix, checked for overflow.
 pub(super) fn elements(argument: &str, rows: NamedExtent, cols: NamedExtent) -> Result<u64> {
     let NamedExtent { name: row_name, value: rows } = rows;
@@ -178,25 +196,38 @@ pub(super) fn bind<'n, B: Backend>(
     Ok(BoundArray::matrix(argument, operand.place.clone(), shape))
 }
 
+/// Extents of C as a kernel computes it, named as the extents of the caller's C.
+#[derive(Clone, Copy)]
+pub(super) struct ExtentsOfC {
+    pub(super) rows: NamedExtent,
+    pub(super) cols: NamedExtent,
+    /// True if the rows are the columns of the caller's C.
+    pub(super) is_transposed: bool,
+}
+
 /// Checks that an epilogue operand has all elements that the kernel reads.
 pub(super) fn bind_beside<'n, B: Backend>(
     operand: &'n EpilogueArg,
     array: &'n LocatedOperand<'_, B>,
-    rows: NamedExtent,
-    cols: NamedExtent,
+    of_c: ExtentsOfC,
     products: Option<usize>,
     fits: bool,
 ) -> Result<BoundArray<'n, B>> {
-    let (NamedExtent { name, value: needed }, lines) = match operand.along {
+    let ExtentsOfC { rows, cols, is_transposed } = of_c;
+    let (NamedExtent { name, value: needed }, is_row) = match operand.along {
         Along::Nothing => unreachable!("SgemmSpec::operands: an array has an axis"),
         Along::Mn => {
+            if let Some(shape) = array.shape.filter(|_| is_transposed && fits) {
+                fits_transposed(operand, &shape, rows, cols)?;
+            }
             let matrix = bind(&operand.name, array, rows, cols, false, fits)?;
             return matrix.for_each_of(products);
         }
         // All GEMMs of a batch share the vector.
-        Along::N => (cols, "column"),
-        Along::M => (rows, "row"),
+        Along::N => (cols, is_transposed),
+        Along::M => (rows, !is_transposed),
     };
+    let lines = if is_row { "row" } else { "column" };
     let (_, has) = array.array(&operand.name)?;
     if has < needed {
         return Err(Error::WrongExtent {

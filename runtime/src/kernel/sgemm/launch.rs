@@ -1,9 +1,9 @@
 //! Launch of a GEMM: choice of the kernel for its matrices, and binding of arguments.
 
 use super::super::Callee;
-use super::super::operands::{self, OperandsFor};
+use super::super::operands::{self, GivenOperands, OperandsFor};
 use super::super::table::ParsedTable;
-use super::bind::{NamedExtent, bind, bind_beside, shape_of, wrong_shape};
+use super::bind::{ExtentsOfC, NamedExtent, bind, bind_beside, shape_of, wrong_shape};
 use super::problem;
 use crate::device::{Device, dispatch};
 use crate::error::{Error, Result};
@@ -38,6 +38,9 @@ pub(crate) struct GemmMatrices<'m, A: ?Sized, B: ?Sized, C: ?Sized> {
     pub(crate) b: NamedMatrix<&'m B>,
     pub(crate) c: NamedMatrix<&'m mut C>,
     pub(crate) splits: [Option<&'m SplitBuffers>; 2],
+    /// True if these are the matrices of Cᵀ = Bᵀ·Aᵀ, for a call whose C is column-major. The `[m,
+    /// n]` operands of the call are then transposed, too.
+    pub(crate) is_transposed: bool,
 }
 
 /// Extents (m, n, k) of views, after checking that they agree.
@@ -154,16 +157,22 @@ pub(crate) fn launch_chosen<E>(
     run(ProgramSource::Of(chooses), device, matrices, size, operands)
 }
 
-/// Shape of A, B and C on a device, for the choice of a rule.
+/// Shape of A, B and C on a device, and of the operands, for the choice of a rule.
 pub(crate) fn shape_on(
     device: &Device,
     matrices: [NamedMatrix<&MatrixRef<'_>>; 3],
     size: (usize, usize, usize),
+    operands: &GivenOperands<'_>,
 ) -> Result<SgemmShape> {
     dispatch!(device, on => {
         let [a, b, c] = matrices.map(|of| read(on, of.matrix, of.name));
-        Ok(shape_of([&a?, &b?, &c?], size))
+        Ok(padded_as(operands, shape_of([&a?, &b?, &c?], size)))
     })
+}
+
+/// Shape of a GEMM with operands. A kernel takes padded operands if it takes padded matrices.
+fn padded_as(operands: &GivenOperands<'_>, shape: SgemmShape) -> SgemmShape {
+    shape.padded(shape.padded || operands.has_padding())
 }
 
 /// Launches the GEMM of a kernel or a table; `size` is (m, n, k).
@@ -213,9 +222,10 @@ where
     C: Output + ?Sized,
 {
     let beside = operands.give_all(of.operands())?;
-    let GemmMatrices { a: in_a, b: in_b, c: out, splits } = matrices;
-    let m = NamedExtent::new("m", size.0 as u64);
-    let n = NamedExtent::new("n", size.1 as u64);
+    let GemmMatrices { a: in_a, b: in_b, c: out, splits, is_transposed } = matrices;
+    let [rows, cols] = if is_transposed { ["n", "m"] } else { ["m", "n"] };
+    let m = NamedExtent::new(rows, size.0 as u64);
+    let n = NamedExtent::new(cols, size.1 as u64);
     let k = NamedExtent::new("k", size.2 as u64);
     dispatch!(device, on => {
         let (a, b) = (read(on, in_a.matrix, in_a.name)?, read(on, in_b.matrix, in_b.name)?);
@@ -223,7 +233,8 @@ where
         let program = match of {
             ProgramSource::One(program) => program,
             ProgramSource::Of(chooses) => {
-                let problem = problem(shape_of([&a, &b, &c], size), device);
+                let shape = padded_as(&beside, shape_of([&a, &b, &c], size));
+                let problem = problem(shape, device);
                 device.programs().get::<SgemmSpec>(chooses.line(&problem)?)?
             }
         };
@@ -250,12 +261,15 @@ where
         let mut used = SmallVec::<[_; 4]>::new();
         let names = operands::arrays(program.operands());
         for ((of, operand), (elements, shape)) in names.zip(beside.arrays) {
+            let turned = shape.filter(|_| is_transposed).map(|shape| shape.transposed());
+            let shape = turned.or(shape);
             used.push((of, operand, resolve(on, elements, shape, &of.name)?));
         }
         let mut arrays = SmallVec::<[_; 8]>::new();
         arrays.extend([(Operand::Input(0), a), (Operand::Input(1), b)]);
+        let of_c = ExtentsOfC { rows: m, cols: n, is_transposed };
         for (of, operand, array) in &used {
-            arrays.push((*operand, bind_beside(of, array, m, n, products, fits)?));
+            arrays.push((*operand, bind_beside(of, array, of_c, products, fits)?));
         }
         arrays.push((Operand::Output(0), c.for_each_of(products)?));
         for (factor, splits, read) in &read_splits {

@@ -21,7 +21,8 @@ pub(crate) fn name_of_factor(param: &ClosureParam) -> SpecError {
         param.at,
         format!(
             "`{name}` is a factor of a `scaled` GEMM, which scales the accumulator itself; use \
-             another name, or leave `scaled` out"
+             another name, or leave `scaled` out. A call of `sgemm` that sets `alpha` or `beta` is \
+             `scaled`"
         ),
     )
 }
