@@ -17,6 +17,7 @@ pub use simulator::StepCounters;
 #[cfg(not(feature = "sim"))]
 pub use std::convert::Infallible as StepCounters;
 
+use crate::blocks::Blocks;
 use crate::error::Result;
 use crate::kernel_arg::{Address, KernelArg};
 use crate::program::{CachedProgram, KernelLoad};
@@ -47,6 +48,9 @@ pub trait Backend: Sized + 'static {
     /// Allocates uninitialised memory for elements.
     fn alloc(&self, elem: Elem, len: u64) -> Result<Self::Allocation>;
 
+    /// Number of allocations so far. Scratch memory counts if it is kept after a launch.
+    fn allocations(&self) -> u64;
+
     /// Address of the first element of an allocation.
     fn address(allocation: &Self::Allocation) -> Self::Address;
 
@@ -56,11 +60,24 @@ pub trait Backend: Sized + 'static {
     /// Sets `len` elements to zero.
     fn zero(&self, at: &Self::Address, len: u64) -> Result<()>;
 
-    /// Copies elements from the host. The slice may be changed after the call returns.
-    fn write<T: Element>(&self, to: &Self::Address, elements: &[T]) -> Result<()>;
+    /// Sets the elements of a layout to a value. `blocks` describes the layout on both sides.
+    fn fill<T: Element>(&self, to: &Self::Address, value: T, blocks: &Blocks) -> Result<()>;
 
-    /// Copies elements to the host, after all work so far. `T` must be the type of the address.
-    fn read<T: Element>(&self, from: &Self::Address, len: u64) -> Result<Vec<T>>;
+    /// Copies elements between arrays of this back end.
+    fn copy(&self, to: &Self::Address, from: &Self::Address, blocks: &Blocks) -> Result<()>;
+
+    /// Copies elements from the host. The slice may be changed after the call returns. The slice
+    /// must contain the blocks, and `T` must be the type of the address.
+    fn write<T: Element>(&self, to: &Self::Address, elements: &[T], blocks: &Blocks) -> Result<()>;
+
+    /// Copies elements to the host, after all work so far. The slice must contain the blocks, and
+    /// `T` must be the type of the address.
+    fn read<T: Element>(
+        &self,
+        elements: &mut [T],
+        from: &Self::Address,
+        blocks: &Blocks,
+    ) -> Result<()>;
 
     /// Locks the scratch memory, and waits for other threads to release it.
     fn workspace(&self) -> Self::Workspace<'_>;

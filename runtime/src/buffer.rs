@@ -1,8 +1,10 @@
 //! Vectors in device memory, and views of their elements.
 
 use crate::backend::Backend;
+use crate::blocks::Blocks;
 use crate::device::{Device, On, dispatch};
 use crate::error::{Error, Result};
+use crate::operand::InputOf;
 use gemm_dsl::target::element::Element;
 use std::any::Any;
 use std::fmt;
@@ -67,7 +69,106 @@ impl<T: Element> Buffer<T> {
     /// [`Error::OutOfRange`] if the range is not inside the buffer.
     pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> Result<BufferViewMut<'_, T>> {
         let (start, len) = within(self.len, range)?;
-        Ok(BufferViewMut { buffer: self, start, len })
+        Ok(BufferViewMut { buffer: self, start, len, exclusive: PhantomData })
+    }
+
+    /// Returns views of the first `mid` elements and of the others, for a kernel or two to write,
+    /// without a copy.
+    ///
+    /// ```
+    /// use gemm_runtime::{Device, ReduceKernel, reduce_kernel};
+    ///
+    /// const SUM: ReduceKernel = reduce_kernel!(op: sum);
+    /// let device = Device::simulator();
+    /// let mut x = device.upload(&[1.0, 2.0, 3.0, 0.0])?;
+    /// let (values, mut sum) = x.split_at_mut(3)?;
+    /// SUM.launch(&device, &values, &mut sum)?;
+    /// assert_eq!(device.download(&x)?, [1.0, 2.0, 3.0, 6.0]);
+    /// # Ok::<(), gemm_runtime::Error>(())
+    /// ```
+    ///
+    /// The buffer cannot be used as long as one of the views is:
+    ///
+    /// ```compile_fail,E0502
+    /// # let device = gemm_runtime::Device::simulator();
+    /// let mut x = device.alloc(4)?;
+    /// let (mut first, second) = x.split_at_mut(2)?;
+    /// x.read_into(&mut [0.0; 4])?;
+    /// first.copy_from(&second)?;
+    /// # Ok::<(), gemm_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] if `mid` is greater than the number of elements.
+    pub fn split_at_mut(
+        &mut self,
+        mid: usize,
+    ) -> Result<(BufferViewMut<'_, T>, BufferViewMut<'_, T>)> {
+        self.whole_mut().split(mid)
+    }
+
+    /// Copies elements from the host. The slice may be changed after the call returns. The call
+    /// allocates nothing. [`Device::write`] is the same call for any array.
+    ///
+    /// ```
+    /// use gemm_runtime::Device;
+    ///
+    /// let device = Device::simulator();
+    /// let mut x = device.alloc(3)?;
+    /// x.write(&[1.0, 2.0, 3.0])?;
+    /// x.write_at(1, &[7.0])?;
+    /// assert_eq!(device.download(&x)?, [1.0, 7.0, 3.0]);
+    /// let error = x.write(&[1.0]).unwrap_err();
+    /// assert_eq!(error.to_string(), "`elements` has 1 element, but `target` has 3: pass as many");
+    /// # Ok::<(), gemm_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// * [`Error::WrongExtent`] if there are more or fewer elements than in the buffer.
+    /// * [`Error::Capturing`] while the device's stream is captured into a graph.
+    /// * [`Error::Driver`] if the driver fails.
+    pub fn write(&mut self, elements: &[T]) -> Result<()> {
+        self.device.clone().write(self, elements)
+    }
+
+    /// Copies elements from the host to the elements from `offset` on.
+    ///
+    /// # Errors
+    /// * [`Error::OutOfRange`] if the elements do not fit behind `offset`.
+    /// * The errors of [`Buffer::write`].
+    pub fn write_at(&mut self, offset: usize, elements: &[T]) -> Result<()> {
+        self.whole_mut().write_at(offset, elements)
+    }
+
+    /// Copies an array of the same device, in the order of the device's other work. The host does
+    /// not wait, and the call allocates nothing. A matrix is copied row by row, without padding, as
+    /// [`Device::copy`] does.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Device::copy`].
+    pub fn copy_from(&mut self, source: &(impl InputOf<T> + ?Sized)) -> Result<()> {
+        self.device.clone().copy(source, self)
+    }
+
+    /// Sets all elements to a value, as [`Device::fill`] does.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] if the driver fails.
+    pub fn fill(&mut self, value: T) -> Result<()> {
+        self.device.clone().fill(self, value)
+    }
+
+    /// Copies all elements into host memory, after all earlier work of the device. The call
+    /// allocates nothing.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Device::read_into`].
+    pub fn read_into(&self, elements: &mut [T]) -> Result<()> {
+        self.device.read_into(self, elements)
+    }
+
+    fn whole_mut(&mut self) -> BufferViewMut<'_, T> {
+        BufferViewMut { start: 0, len: self.len, buffer: self, exclusive: PhantomData }
     }
 
     /// View of all elements, for reading and writing.
@@ -110,7 +211,10 @@ impl Device {
     /// # Errors
     /// Returns the errors of [`Device::upload`].
     pub fn upload_of<T: Element>(&self, elements: &[T]) -> Result<Buffer<T>> {
-        dispatch!(self, on => make(on, elements.len(), |to| on.backend.write(to, elements)))
+        dispatch!(self, on => make(on, elements.len(), |to| {
+            let len = elements.len();
+            on.backend.write(to, elements, &Blocks::rows(1, len, len, len))
+        }))
     }
 
     /// Allocates a vector of `len` zeros of type `f32`.
@@ -171,6 +275,27 @@ impl<'a, T: Element> BufferView<'a, T> {
         self.len == 0
     }
 
+    /// Returns a view of consecutive elements of the view.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] if the range is not inside the view.
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<Self> {
+        let (start, len) = within(self.len, range)?;
+        Ok(Self { start: self.start + start, len, ..*self })
+    }
+
+    /// Copies the elements into host memory, as [`Buffer::read_into`] does.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Device::read_into`].
+    pub fn read_into(&self, elements: &mut [T]) -> Result<()> {
+        self.buffer.device.read_into(self, elements)
+    }
+
+    pub(crate) fn device(&self) -> &'a Device {
+        &self.buffer.device
+    }
+
     pub(crate) fn parts(&self) -> (&'a Buffer<T>, usize, usize) {
         (self.buffer, self.start, self.len)
     }
@@ -183,15 +308,29 @@ impl<'a, T: Element> BufferView<'a, T> {
 }
 
 /// View of consecutive elements of a [`Buffer`] for a kernel to write, returned by
-/// [`Buffer::slice_mut`].
+/// [`Buffer::slice_mut`] and [`Buffer::split_at_mut`].
+///
+/// No other view of these elements exists as long as this one does:
+///
+/// ```compile_fail,E0499
+/// # let device = gemm_runtime::Device::simulator();
+/// let mut x = device.alloc(4)?;
+/// let mut view = x.slice_mut(1..)?;
+/// let (mut first, _) = view.split_at_mut(1)?;
+/// view.fill(1.0)?;
+/// first.fill(2.0)?;
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct BufferViewMut<'a, T: Element = f32> {
-    buffer: &'a mut Buffer<T>,
+    /// The buffer, whose other elements may have other views.
+    buffer: &'a Buffer<T>,
     start: usize,
     len: usize,
+    exclusive: PhantomData<&'a mut Buffer<T>>,
 }
 
-impl<T: Element> BufferViewMut<'_, T> {
+impl<'a, T: Element> BufferViewMut<'a, T> {
     /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.len
@@ -200,6 +339,85 @@ impl<T: Element> BufferViewMut<'_, T> {
     /// Returns true if the view has no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// Returns a view of consecutive elements of the view, for reading.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] if the range is not inside the view.
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<BufferView<'_, T>> {
+        self.shared().slice(range)
+    }
+
+    /// Returns a view of consecutive elements of the view, for writing.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] if the range is not inside the view.
+    pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> Result<BufferViewMut<'_, T>> {
+        let (start, len) = within(self.len, range)?;
+        Ok(BufferViewMut { start: self.start + start, len, ..self.reborrow() })
+    }
+
+    /// Returns views of the first `mid` elements and of the others.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] if `mid` is greater than the number of elements.
+    pub fn split_at_mut(
+        &mut self,
+        mid: usize,
+    ) -> Result<(BufferViewMut<'_, T>, BufferViewMut<'_, T>)> {
+        self.reborrow().split(mid)
+    }
+
+    /// Copies elements from the host, as [`Buffer::write`] does.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Buffer::write`].
+    pub fn write(&mut self, elements: &[T]) -> Result<()> {
+        self.buffer.device.write(self, elements)
+    }
+
+    /// Copies elements from the host to the elements from `offset` on, as [`Buffer::write_at`] does.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Buffer::write_at`].
+    pub fn write_at(&mut self, offset: usize, elements: &[T]) -> Result<()> {
+        self.slice_mut(offset..offset.saturating_add(elements.len()))?.write(elements)
+    }
+
+    /// Copies an array of the same device, as [`Buffer::copy_from`] does.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Device::copy`].
+    pub fn copy_from(&mut self, source: &(impl InputOf<T> + ?Sized)) -> Result<()> {
+        self.buffer.device.copy(source, self)
+    }
+
+    /// Sets all elements to a value, as [`Device::fill`] does.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] if the driver fails.
+    pub fn fill(&mut self, value: T) -> Result<()> {
+        self.buffer.device.fill(self, value)
+    }
+
+    /// Copies the elements into host memory, as [`Buffer::read_into`] does.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Device::read_into`].
+    pub fn read_into(&self, elements: &mut [T]) -> Result<()> {
+        self.shared().read_into(elements)
+    }
+
+    fn reborrow(&mut self) -> BufferViewMut<'_, T> {
+        BufferViewMut { exclusive: PhantomData, ..*self }
+    }
+
+    fn split(self, mid: usize) -> Result<(Self, Self)> {
+        let (_, before) = within(self.len, ..mid)?;
+        let (exclusive, len) = (PhantomData, self.len - before);
+        let behind = Self { start: self.start + before, len, exclusive, ..self };
+        Ok((Self { len: before, exclusive, ..self }, behind))
     }
 
     /// View of the same elements, for the holder of the exclusive borrow.

@@ -251,6 +251,13 @@ impl Device {
         })
     }
 
+    /// Number of allocations of device memory so far, for tests. Simulated scratch memory does not
+    /// count.
+    #[doc(hidden)]
+    pub fn allocations(&self) -> u64 {
+        dispatch!(self, on => on.backend.allocations())
+    }
+
     #[doc(hidden)]
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

@@ -78,11 +78,11 @@ extern crate self as gemm_runtime;
 
 mod backend;
 mod blas;
+mod blocks;
 mod buffer;
 mod cache;
 pub mod compile;
 mod device;
-mod download;
 mod dyn_array;
 pub mod error;
 pub mod guide;
@@ -102,6 +102,7 @@ mod simulated;
 mod slot;
 mod split_matrix;
 mod splits;
+mod transfer;
 mod view;
 mod warm_up;
 

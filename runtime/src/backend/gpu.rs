@@ -4,8 +4,9 @@
 //! need no other synchronisation. A user may use slices on other streams of the context, so
 //! [`Gpu::pass`] orders a launch with the work of other streams on its slices.
 
-mod area;
 mod code;
+mod copy;
+mod fill;
 mod memory;
 mod replacement;
 mod scratch;
@@ -17,8 +18,9 @@ pub(crate) use scratch::Workspace;
 pub use slice_use::SliceUse;
 
 use super::driver::{self, failed};
-use super::{Area, Areas, Backend, Borrowed};
+use super::{Backend, Borrowed};
 use crate::backend::StepCounters;
+use crate::blocks::Blocks;
 use crate::cache::Cache;
 use crate::compile::Arch;
 use crate::error::{Error, Result};
@@ -31,6 +33,7 @@ use gemm_dsl::ir::program::KernelId;
 use gemm_dsl::target::element::Element;
 use replacement::Replacements;
 use scratch::Scratch;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// `CU_STREAM_PER_THREAD`, which is a different stream in each thread.
@@ -47,6 +50,8 @@ pub struct Gpu {
     cache: Cache,
     replacements: Mutex<Replacements>,
     scratch: Mutex<Scratch>,
+    /// Number of allocations so far.
+    allocations: AtomicU64,
     stream: Arc<CudaStream>,
     /// Further stream of the context, which never has any work.
     bystander: Arc<CudaStream>,
@@ -97,6 +102,7 @@ impl Gpu {
             cache,
             replacements: Mutex::default(),
             scratch: Mutex::default(),
+            allocations: AtomicU64::new(0),
             stream,
             bystander: context.per_thread_stream(),
             context,
@@ -186,6 +192,10 @@ impl Backend for Gpu {
         self.allocate(elem, len)
     }
 
+    fn allocations(&self) -> u64 {
+        self.allocations.load(Ordering::Relaxed)
+    }
+
     fn address(allocation: &Allocation) -> GpuAddress {
         allocation.address()
     }
@@ -193,8 +203,8 @@ impl Backend for Gpu {
     /// Stores the addresses as an array in GPU memory.
     fn pointers(&self, to: &[GpuAddress]) -> Result<Allocation> {
         let addresses: Vec<u64> = to.iter().map(|address| address.at).collect();
-        let pointers = self.allocate(Elem::U64, addresses.len() as u64)?;
-        self.copy_in(&pointers.address(), &addresses)?;
+        let (pointers, len) = (self.allocate(Elem::U64, addresses.len() as u64)?, addresses.len());
+        self.write_blocks(&pointers.address(), &addresses, &Blocks::rows(1, len, len, len))?;
         Ok(pointers)
     }
 
@@ -202,12 +212,25 @@ impl Backend for Gpu {
         self.set_zero(at, len)
     }
 
-    fn write<T: Element>(&self, to: &GpuAddress, elements: &[T]) -> Result<()> {
-        self.copy_in(to, elements)
+    fn fill<T: Element>(&self, to: &GpuAddress, value: T, blocks: &Blocks) -> Result<()> {
+        self.fill_blocks(to, value, blocks)
     }
 
-    fn read<T: Element>(&self, from: &GpuAddress, len: u64) -> Result<Vec<T>> {
-        self.copy_out(from, len)
+    fn copy(&self, to: &GpuAddress, from: &GpuAddress, blocks: &Blocks) -> Result<()> {
+        self.copy_blocks(&self.stream, to, from, blocks)
+    }
+
+    fn write<T: Element>(&self, to: &GpuAddress, elements: &[T], blocks: &Blocks) -> Result<()> {
+        self.write_blocks(to, elements, blocks)
+    }
+
+    fn read<T: Element>(
+        &self,
+        elements: &mut [T],
+        from: &GpuAddress,
+        blocks: &Blocks,
+    ) -> Result<()> {
+        self.read_blocks(elements, from, blocks)
     }
 
     fn workspace(&self) -> Workspace<'_> {
@@ -279,19 +302,5 @@ impl Backend for Gpu {
         let owner = Arc::clone(view.stream());
         let (at, used) = self.pass(&owner, |stream| view.view_ptr_mut(stream))?;
         Ok(Some((GpuAddress { at, elem: T::ELEM }, used)))
-    }
-}
-
-impl Areas for Gpu {
-    fn copy_area(&self, from: &Area<Self>, to: &Area<Self>) -> Result<()> {
-        self.copy_area_on(&self.stream, from, to)
-    }
-
-    fn read_area<T: Element>(&self, from: &Area<Self>) -> Result<Vec<T>> {
-        self.area_out(from)
-    }
-
-    fn write_area<T: Element>(&self, to: &Area<Self>, elements: &[T]) -> Result<()> {
-        self.area_in(to, elements)
     }
 }

@@ -312,12 +312,115 @@ pub unsafe extern "C" fn cuMemcpyDtoHAsync_v2(
 }
 
 /// # Safety
-/// The range is valid.
+/// Both ranges are valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemsetD8Async(at: u64, byte: u8, bytes: usize, _: Handle) -> Status {
+pub unsafe extern "C" fn cuMemcpyDtoDAsync_v2(
+    to: u64,
+    from: u64,
+    bytes: usize,
+    _: Handle,
+) -> Status {
     // SAFETY: the caller ensures it.
-    unsafe { (at as *mut u8).write_bytes(byte, bytes) };
+    unsafe { (to as *mut u8).copy_from(from as *const u8, bytes) };
     SUCCESS
+}
+
+/// One side of a copy of rows, as `cuda.h` declares it.
+#[repr(C)]
+pub struct Side {
+    x_in_bytes: usize,
+    y: usize,
+    /// 1 for host memory, 4 for unified addresses.
+    memory_type: c_uint,
+    host: *mut u8,
+    device: u64,
+    array: Handle,
+    pitch: usize,
+}
+
+impl Side {
+    /// Address of the first row, if the driver accepts this side of rows of `width` bytes.
+    fn first(&self, width: usize) -> Option<*mut u8> {
+        let is_valid = (self.x_in_bytes, self.y) == (0, 0) && is_pitch(self.pitch, width);
+        match self.memory_type {
+            1 if is_valid => Some(self.host),
+            4 if is_valid => Some(self.device as *mut u8),
+            _ => None,
+        }
+    }
+}
+
+/// Returns true if the driver accepts a row stride, in bytes.
+fn is_pitch(pitch: usize, width: usize) -> bool {
+    (width..=i32::MAX as usize).contains(&pitch)
+}
+
+/// Copy of rows, as `cuda.h` declares it.
+#[repr(C)]
+pub struct Rows {
+    from: Side,
+    to: Side,
+    width: usize,
+    height: usize,
+}
+
+/// # Safety
+/// Both sides have the rows.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuMemcpy2DAsync_v2(rows: *const Rows, _: Handle) -> Status {
+    // SAFETY: the caller ensures it.
+    let Rows { from, to, width, height } = unsafe { &*rows };
+    let (Some(first), Some(target)) = (from.first(*width), to.first(*width)) else {
+        return INVALID_VALUE;
+    };
+    for row in 0..*height {
+        // SAFETY: the caller ensures it.
+        unsafe { target.add(row * to.pitch).copy_from(first.add(row * from.pitch), *width) };
+    }
+    SUCCESS
+}
+
+/// Functions that set elements, in a row and in rows.
+macro_rules! sets {
+    ($($row:ident, $rows:ident: $ty:ty;)*) => {
+        $(
+            /// # Safety
+            /// The elements exist.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $row(at: u64, value: $ty, len: usize, _: Handle) -> Status {
+                // SAFETY: the caller ensures it.
+                (0..len).for_each(|i| unsafe { (at as *mut $ty).add(i).write(value) });
+                SUCCESS
+            }
+
+            /// # Safety
+            /// The elements exist.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $rows(
+                at: u64,
+                pitch: usize,
+                value: $ty,
+                width: usize,
+                height: usize,
+                stream: Handle,
+            ) -> Status {
+                if !is_pitch(pitch, width * size_of::<$ty>()) {
+                    return INVALID_VALUE;
+                }
+                for row in 0..height {
+                    // SAFETY: the caller ensures it.
+                    unsafe { $row(at + (row * pitch) as u64, value, width, stream) };
+                }
+                SUCCESS
+            }
+        )*
+    };
+}
+
+sets! {
+    cuMemsetD8Async, cuMemsetD2D8Async: u8;
+    cuMemsetD16Async, cuMemsetD2D16Async: u16;
+    cuMemsetD32Async, cuMemsetD2D32Async: u32;
 }
 
 /// # Safety

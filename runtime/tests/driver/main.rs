@@ -5,9 +5,13 @@
 #[cfg(any())]
 mod fake;
 
+#[allow(dead_code, reason = "a fake computes nothing, so it cannot check launches")]
+#[path = "../gpu/transfers.rs"]
+mod transfers;
+
 use gemm_runtime::cudarc::driver::CudaContext;
 use gemm_runtime::internal::{elapsed_ms, gpus};
-use gemm_runtime::{Buffer, Device, Error, LaunchReport, ReduceKernel};
+use gemm_runtime::{Buffer, Device, Error, LaunchReport, MatrixMut, ReduceKernel};
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::ffi::{CString, c_char};
 use std::path::Path;
@@ -34,6 +38,9 @@ const PARTS: &[Part] = &[
     ("per thread", per_thread_stream),
     ("other object", other_object),
     ("other context", other_context),
+    ("transfers", all_transfers),
+    ("transfers in a capture", transfers_in_a_capture),
+    ("matrices in slices", matrices_in_slices),
 ];
 
 fn main() -> ExitCode {
@@ -67,6 +74,9 @@ fn main() -> ExitCode {
         trial("slices_of_another_context_are_refused", || {
             whole("other context", &[("FAKE_CUDA_GPUS", "2")])
         }),
+        trial("transfers_copy_the_elements_of_a_view", || whole("transfers", &[])),
+        trial("a_capture_admits_no_host_memory", || whole("transfers in a capture", &[])),
+        trial("matrices_in_slices_are_written", || whole("matrices in slices", &[])),
         trial("captured_code_stays_loaded", || with_nvrtc("captured code")),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
@@ -332,4 +342,77 @@ fn other_context() -> Outcome {
     )?;
     let error = Device::from_cudarc(CudaContext::new(0)?, stream);
     ensure(matches!(error, Err(Error::Stream { .. })), || format!("{error:?}"))
+}
+
+fn all_transfers() -> Outcome {
+    let device = Device::cuda(0)?;
+    for check in [transfers::random_views, transfers::halves] {
+        check(&device).map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+/// The host cannot wait for a stream that is captured.
+fn transfers_in_a_capture() -> Outcome {
+    let (device, fake) = (Device::cuda(0)?, Fake::new()?);
+    let (mut x, y) = (device.upload(&[1.0; 4])?, device.upload(&[2.0; 4])?);
+    fake.set_capturing(1)?;
+    let calls = [x.write(&[3.0; 4]), x.read_into(&mut [0.0; 4]), device.download(&x).map(drop)];
+    let (copied, filled) = (x.copy_from(&y), x.slice_mut(..1)?.fill(4.0));
+    fake.set_capturing(0)?;
+    for call in calls {
+        ensure(matches!(call, Err(Error::Capturing { .. })), || format!("{call:?}"))?;
+    }
+    copied.and(filled)?;
+    let got = device.download(&x)?;
+    ensure(got == [4.0, 2.0, 2.0, 2.0], || format!("{got:?}"))
+}
+
+/// A view of a slice is consecutive elements, and does not know its device.
+#[allow(unsafe_code, reason = "memory of 2 GB that no test touches")]
+fn matrices_in_slices() -> Outcome {
+    let device = Device::cuda(0)?;
+    let (_, stream) = device.cudarc().ok_or("a GPU")?;
+    let mut x = stream.clone_htod(&[0.0_f32; 6])?;
+    let mut matrix = MatrixMut::new(&mut x, 2, 3)?;
+    for (error, call) in [
+        (matrix.write(&[1.0; 6]), "write("),
+        (matrix.fill(1.0), "fill("),
+        (matrix.read_into(&mut [0.0; 6]), "read_into("),
+        (matrix.copy_from(&device.alloc(6)?), "copy("),
+    ] {
+        let error = error.err().ok_or("no device")?.to_string();
+        ensure(error.contains(&format!("call `device.{call}")), || error)?;
+    }
+    device.write(&mut matrix, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+    let error = matrix.split_at_col_mut(1).map(drop);
+    ensure(matches!(error, Err(Error::Interleaved)), || format!("{error:?}"))?;
+    for at in 0..=2 {
+        let value = at as f32;
+        let (mut first, mut second) = matrix.split_at_row_mut(at)?;
+        device.fill(&mut first, -value)?;
+        device.fill(&mut second, value)?;
+        let expected: Vec<f32> = (0..6).map(|i| if i < 3 * at { -value } else { value }).collect();
+        let got = device.download(&matrix)?;
+        ensure(got == expected, || format!("rows at {at}: {got:?}"))?;
+    }
+    let mut transposed = matrix.t();
+    let (_, mut second) = transposed.split_at_col_mut(1)?;
+    device.fill(&mut second, 9.0)?;
+    for at in [0, 2] {
+        let (mut first, mut second) = matrix.split_at_col_mut(if at == 0 { 0 } else { 3 })?;
+        device.fill(if at == 0 { &mut first } else { &mut second }, 7.0)?;
+    }
+    let got = stream.clone_dtoh(&x)?;
+    ensure(got == [-2.0, -2.0, -2.0, 9.0, 9.0, 9.0], || format!("{got:?}"))?;
+
+    // The driver copies no rows that are 2^31 bytes apart.
+    const PITCH: usize = (1 << 29) + 3;
+    // SAFETY: the test reads only the elements that it has written.
+    let mut large = unsafe { stream.alloc::<f32>(PITCH + 3) }?;
+    let mut matrix = MatrixMut::pitched(&mut large, 2, 3, PITCH)?;
+    device.write(&mut matrix, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+    device.fill(&mut matrix.part(0..2, 1..2)?, 8.0)?;
+    let got = device.download(&matrix)?;
+    ensure(got == [1.0, 8.0, 3.0, 4.0, 8.0, 6.0], || format!("{got:?}"))
 }

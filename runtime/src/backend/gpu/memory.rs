@@ -1,15 +1,14 @@
 //! GPU memory: allocations and copies.
 
 use super::Gpu;
-use crate::backend::Backend;
 use crate::backend::driver::failed;
 use crate::error::{Error, Result};
 use crate::kernel_arg::Address;
 use cudarc::driver::sys::CUresult;
 use cudarc::driver::{CudaSlice, DevicePtr, DriverError, result};
 use gemm_dsl::ir::Elem;
-use gemm_dsl::target::element::Element;
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 
 /// Address of elements in GPU memory.
 #[derive(Clone, Debug)]
@@ -70,7 +69,7 @@ impl Drop for Allocation {
     }
 }
 
-#[allow(unsafe_code, reason = "the driver copies between addresses")]
+#[allow(unsafe_code, reason = "the driver allocates and clears memory")]
 impl Gpu {
     /// Allocates uninitialised memory for `len` elements.
     pub(super) fn allocate(&self, elem: Elem, len: u64) -> Result<Allocation> {
@@ -86,41 +85,10 @@ impl Gpu {
             DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY) => self.too_large(elem, len),
             error => failed(format!("allocating {bytes} bytes"))(error),
         })?;
+        self.allocations.fetch_add(1, Ordering::Relaxed);
         // No work has used the slice yet, so there is nothing to wait for.
         let (at, _) = slice.device_ptr(&self.stream);
         Ok(Allocation { slice, address: GpuAddress { at, elem } })
-    }
-
-    /// Copies elements from the host and waits for the copy.
-    pub(super) fn copy_in<T: Element>(&self, to: &GpuAddress, elements: &[T]) -> Result<()> {
-        if elements.is_empty() {
-            return Ok(());
-        }
-        self.bind()?;
-        let stream = self.stream.cu_stream();
-        // SAFETY: the caller's allocation at `to` has the capacity for the elements, whose type has
-        // no padding. The host's slice stays borrowed until the wait for the stream ends.
-        let copied = unsafe { result::memcpy_htod_async(to.at, elements, stream) };
-        let waited = self.synchronize();
-        copied.map_err(failed(format!("copying {} elements to the GPU", elements.len())))?;
-        waited
-    }
-
-    /// Copies elements to the host, after all work on the stream.
-    pub(super) fn copy_out<T: Element>(&self, from: &GpuAddress, len: u64) -> Result<Vec<T>> {
-        let len = usize::try_from(len).map_err(|_| self.too_large(T::ELEM, len))?;
-        let mut elements = vec![T::default(); len];
-        if len > 0 {
-            self.bind()?;
-            let stream = self.stream.cu_stream();
-            // SAFETY: the caller's allocation has `len` elements at `from`, whose type has no
-            // invalid bits. The host's vector stays borrowed until the wait for the stream ends.
-            let copied = unsafe { result::memcpy_dtoh_async(&mut elements, from.at, stream) };
-            let waited = self.synchronize();
-            copied.map_err(failed(format!("copying {len} elements from the GPU")))?;
-            waited?;
-        }
-        Ok(elements)
     }
 
     /// Sets elements to zero, in the order of the stream.
