@@ -19,8 +19,11 @@ pub use std::convert::Infallible as StepCounters;
 
 use crate::blocks::Blocks;
 use crate::error::Result;
+use crate::event::Event;
 use crate::kernel_arg::{Address, KernelArg};
+use crate::pinned::Pinned;
 use crate::program::{CachedProgram, KernelLoad};
+use crate::transfer::Transfer;
 use cudarc::driver::{CudaView, CudaViewMut};
 use gemm_dsl::ir::Elem;
 use gemm_dsl::ir::contract::Region;
@@ -78,6 +81,28 @@ pub trait Backend: Sized + 'static {
         from: &Self::Address,
         blocks: &Blocks,
     ) -> Result<()>;
+
+    /// Starts [`write`](Self::write). The transfer owns the memory until it is done.
+    fn start_write<T: Element>(
+        &self,
+        to: &Self::Address,
+        elements: Pinned<T>,
+        blocks: &Blocks,
+    ) -> Result<Transfer<T>> {
+        self.write(to, &elements, blocks)?;
+        Ok(Transfer::new(elements, Event::done()))
+    }
+
+    /// Starts [`read`](Self::read). The transfer owns the memory until it is done.
+    fn start_read<T: Element>(
+        &self,
+        mut elements: Pinned<T>,
+        from: &Self::Address,
+        blocks: &Blocks,
+    ) -> Result<Transfer<T>> {
+        self.read(&mut elements, from, blocks)?;
+        Ok(Transfer::new(elements, Event::done()))
+    }
 
     /// Locks the scratch memory, and waits for other threads to release it.
     fn workspace(&self) -> Self::Workspace<'_>;

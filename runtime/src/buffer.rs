@@ -1,10 +1,13 @@
 //! Vectors in device memory, and views of their elements.
 
 use crate::backend::Backend;
+use crate::backend::gpu::Gpu;
 use crate::blocks::Blocks;
 use crate::device::{Device, On, dispatch};
 use crate::error::{Error, Result};
 use crate::operand::InputOf;
+use crate::pinned::Pinned;
+use crate::transfer::Transfer;
 use gemm_dsl::target::element::Element;
 use std::any::Any;
 use std::fmt;
@@ -36,6 +39,79 @@ pub struct Buffer<T: Element = f32> {
 }
 
 impl<T: Element> Buffer<T> {
+    /// Buffer of device memory of another owner: of another library of the process, such as candle
+    /// or cubecl, or of a DLPack tensor. The memory is not copied, and dropping the buffer does not
+    /// free it.
+    ///
+    /// `address` is the first element in the address space of the GPU, a `CUdeviceptr`. Build views
+    /// of matrices from the buffer with [`MatrixRef::pitched`](crate::MatrixRef::pitched) or
+    /// [`Matrix::from_buffer`](crate::Matrix::from_buffer). Kernels use 16-byte accesses if the
+    /// address is a multiple of 16.
+    ///
+    /// # Safety
+    /// From this call until all work of the device on the buffer is done, which may be after the
+    /// buffer was dropped:
+    ///
+    /// * The memory has `len` initialised elements of type `T`, the device's context can access it,
+    ///   and its owner does not free it.
+    /// * The owner's work on the memory is ordered with the work of the device, for example by
+    ///   [`Device::wait_for`], [`Device::record`] or [`Device::synchronize`].
+    /// * Nobody else writes the memory. Nobody else reads it during a launch or a copy that writes
+    ///   it. If the owner only lends it for reading, nobody borrows the buffer mutably.
+    ///
+    /// # Errors
+    /// [`Error::Foreign`] on a simulator, and if the address is 0 or not a multiple of the size of
+    /// an element.
+    #[allow(unsafe_code, reason = "only the caller can know the memory")]
+    pub unsafe fn from_raw_parts(device: &Device, address: u64, len: usize) -> Result<Self> {
+        let size = size_of::<T>() as u64;
+        let foreign = |reason: String| Err(Error::Foreign { address, reason });
+        if device.is_simulator() {
+            return foreign("a simulator has no addresses. Upload the elements".to_owned());
+        }
+        if address == 0 && len > 0 {
+            return foreign("it is the null pointer. Pass the address of an allocation".to_owned());
+        }
+        if !address.is_multiple_of(size) {
+            return foreign(format!(
+                "an element of type {} has {size} bytes, and the address is not a multiple of \
+                 {size}. Copy the memory to an aligned address",
+                T::ELEM
+            ));
+        }
+        let end = (len as u64).checked_mul(size).and_then(|bytes| address.checked_add(bytes));
+        if end.is_none() {
+            return foreign(format!("{len} elements reach beyond the address space"));
+        }
+        let memory = Box::new(Gpu::foreign(T::ELEM, address));
+        Ok(Self { memory, len, device: device.clone(), elements: PhantomData })
+    }
+
+    /// Returns the address of the first element in the address space of the GPU, a `CUdeviceptr`, or
+    /// `None` on a simulator.
+    ///
+    /// The address is valid as long as the buffer exists. Order work that uses it with the device's:
+    /// with [`Device::record`] and [`Device::wait_for`], or on the device's stream.
+    pub fn raw_address(&self) -> Option<u64> {
+        self.address::<Gpu>().map(|address| address.at)
+    }
+
+    /// Starts a copy from pinned host memory, as [`Device::write_async`] does.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Device::write_async`].
+    pub fn write_async(&mut self, elements: Pinned<T>) -> Result<Transfer<T>> {
+        self.device.clone().write_async(self, elements)
+    }
+
+    /// Starts a copy into pinned host memory, as [`Device::read_async`] does.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Device::read_async`].
+    pub fn read_async(&self, elements: Pinned<T>) -> Result<Transfer<T>> {
+        self.device.read_async(self, elements)
+    }
+
     /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.len

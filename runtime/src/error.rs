@@ -176,6 +176,14 @@ pub enum Error {
          matrix in a `Matrix`"
     )]
     Interleaved,
+    /// Foreign device memory cannot be an array of the device.
+    #[error("no buffer can be built at {address:#x}: {reason}")]
+    Foreign {
+        /// Address that the call passed.
+        address: u64,
+        /// Reason, with a remedy.
+        reason: String,
+    },
     /// A view of a `cudarc` slice does not know the device of a call.
     #[error("a matrix in a `cudarc` slice has no device of its own: call `device.{call}` instead")]
     NoDevice {

@@ -4,7 +4,9 @@ use crate::buffer::Buffer;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::operand::InputOf;
+use crate::pinned::Pinned;
 use crate::shape::{Shape, extent, product, too_large};
+use crate::transfer::Transfer;
 use gemm_dsl::target::element::Element;
 
 /// Alignment of every row of a padded matrix, in bytes.
@@ -123,6 +125,24 @@ impl<T: Element> Matrix<T> {
     /// Returns the errors of [`Device::read_into`].
     pub fn read_into(&self, elements: &mut [T]) -> Result<()> {
         self.buffer.device().read_into(self, elements)
+    }
+
+    /// Starts a copy of elements, row by row, from pinned host memory, as [`Device::write_async`]
+    /// does.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Device::write_async`].
+    pub fn write_async(&mut self, elements: Pinned<T>) -> Result<Transfer<T>> {
+        self.device().write_async(self, elements)
+    }
+
+    /// Starts a copy of the elements, row by row, into pinned host memory, as
+    /// [`Device::read_async`] does.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Device::read_async`].
+    pub fn read_async(&self, elements: Pinned<T>) -> Result<Transfer<T>> {
+        self.buffer.device().read_async(self, elements)
     }
 
     fn device(&self) -> Device {

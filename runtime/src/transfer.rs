@@ -1,5 +1,9 @@
 //! Copies between host and device, copies within a device, and fills.
 
+mod asynchronous;
+
+pub use asynchronous::Transfer;
+
 use crate::backend::{Backend, Place};
 use crate::blocks::{Blocks, PerAxis, offsets, packed_strides, strides_in_memory_order};
 use crate::device::{Device, On, dispatch};
@@ -196,7 +200,7 @@ impl Device {
 }
 
 /// Allocates host memory fallibly: a batch or a list may repeat one small matrix many times.
-fn room<T: Element>(len: usize) -> Result<Vec<T>> {
+pub(crate) fn room<T: Element>(len: usize) -> Result<Vec<T>> {
     let mut elements = Vec::new();
     elements.try_reserve_exact(len).map_err(|_| Error::OutOfMemory {
         bytes: (len as u64).saturating_mul(size_of::<T>() as u64),

@@ -21,6 +21,11 @@ fn halves_are_separate_and_complete() {
 }
 
 #[test]
+fn asynchronous_transfers_are_ordered() {
+    on_simulator(transfers::asynchronous);
+}
+
+#[test]
 fn a_loop_that_has_been_through_once_allocates_nothing() {
     on_simulator(transfers::no_allocation);
 }
@@ -110,4 +115,16 @@ fn arrays_of_another_device_are_refused() {
             "{error}"
         );
     }
+}
+
+#[test]
+#[allow(unsafe_code, reason = "what is tested")]
+fn a_simulator_has_no_addresses() {
+    let device = Device::simulator();
+    // SAFETY: the call is refused.
+    let error = message(unsafe { Buffer::<f32>::from_raw_parts(&device, 0x1000, 1) });
+    let expected = "no buffer can be built at 0x1000: a simulator has no addresses. Upload the \
+                    elements";
+    assert_eq!(error, expected);
+    assert_eq!(buffer(&device, 1).raw_address(), None);
 }

@@ -7,11 +7,13 @@
 mod code;
 mod copy;
 mod fill;
+mod host;
 mod memory;
 mod replacement;
 mod scratch;
 mod slice_use;
 
+pub(crate) use host::HostMemory;
 pub(crate) use memory::{Allocation, GpuAddress};
 pub use replacement::Replacement;
 pub(crate) use scratch::Workspace;
@@ -24,10 +26,15 @@ use crate::blocks::Blocks;
 use crate::cache::Cache;
 use crate::compile::Arch;
 use crate::error::{Error, Result};
+use crate::event::Event;
 use crate::kernel_arg::KernelArg;
+use crate::pinned::Pinned;
 use crate::program::{CachedProgram, KernelLoad};
+use crate::transfer::Transfer;
 use cudarc::driver::sys::{CUdevice_attribute as Attribute, CUstreamCaptureStatus};
-use cudarc::driver::{CudaContext, CudaStream, CudaView, CudaViewMut, DeviceSlice, SyncOnDrop};
+use cudarc::driver::{
+    CudaContext, CudaEvent, CudaStream, CudaView, CudaViewMut, DeviceSlice, SyncOnDrop,
+};
 use gemm_dsl::ir::Elem;
 use gemm_dsl::ir::program::KernelId;
 use gemm_dsl::target::element::Element;
@@ -168,6 +175,18 @@ impl Gpu {
         Ok((address, Some(used)))
     }
 
+    /// Records an event after all work on the stream so far.
+    pub(crate) fn record(&self) -> Result<Event> {
+        self.refuse_capture("recording an event")?;
+        self.stream.record_event(None).map(Event::recorded).map_err(failed("recording an event"))
+    }
+
+    /// Makes the stream wait for an event.
+    pub(crate) fn wait_for(&self, event: &CudaEvent) -> Result<()> {
+        self.refuse_capture("waiting for an event")?;
+        self.stream.wait(event).map_err(failed("waiting for an event"))
+    }
+
     fn is_capturing(&self) -> Result<bool> {
         let status = self.stream.capture_status();
         let status = status.map_err(failed("asking whether the stream is captured"))?;
@@ -231,6 +250,24 @@ impl Backend for Gpu {
         blocks: &Blocks,
     ) -> Result<()> {
         self.read_blocks(elements, from, blocks)
+    }
+
+    fn start_write<T: Element>(
+        &self,
+        to: &GpuAddress,
+        elements: Pinned<T>,
+        blocks: &Blocks,
+    ) -> Result<Transfer<T>> {
+        self.begin_write(to, elements, blocks)
+    }
+
+    fn start_read<T: Element>(
+        &self,
+        elements: Pinned<T>,
+        from: &GpuAddress,
+        blocks: &Blocks,
+    ) -> Result<Transfer<T>> {
+        self.begin_read(elements, from, blocks)
     }
 
     fn workspace(&self) -> Workspace<'_> {

@@ -41,6 +41,9 @@ const PARTS: &[Part] = &[
     ("transfers", all_transfers),
     ("transfers in a capture", transfers_in_a_capture),
     ("matrices in slices", matrices_in_slices),
+    ("pinned memory", pinned_memory),
+    ("failed wait", failed_wait),
+    ("foreign memory", foreign_memory),
 ];
 
 fn main() -> ExitCode {
@@ -77,6 +80,11 @@ fn main() -> ExitCode {
         trial("transfers_copy_the_elements_of_a_view", || whole("transfers", &[])),
         trial("a_capture_admits_no_host_memory", || whole("transfers in a capture", &[])),
         trial("matrices_in_slices_are_written", || whole("matrices in slices", &[])),
+        trial("transfers_own_pinned_memory_until_they_are_done", || whole("pinned memory", &[])),
+        trial("memory_of_a_failed_transfer_is_never_freed", || {
+            whole("failed wait", &[("FAKE_CUDA_WAIT", "700")])
+        }),
+        trial("foreign_memory_is_used_and_not_freed", || whole("foreign memory", &[])),
         trial("captured_code_stays_loaded", || with_nvrtc("captured code")),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
@@ -346,7 +354,7 @@ fn other_context() -> Outcome {
 
 fn all_transfers() -> Outcome {
     let device = Device::cuda(0)?;
-    for check in [transfers::random_views, transfers::halves] {
+    for check in [transfers::random_views, transfers::halves, transfers::asynchronous] {
         check(&device).map_err(|error| error.to_string())?;
     }
     Ok(())
@@ -356,8 +364,18 @@ fn all_transfers() -> Outcome {
 fn transfers_in_a_capture() -> Outcome {
     let (device, fake) = (Device::cuda(0)?, Fake::new()?);
     let (mut x, y) = (device.upload(&[1.0; 4])?, device.upload(&[2.0; 4])?);
+    let (event, one, two) = (device.record()?, device.pinned(4)?, device.pinned(4)?);
     fake.set_capturing(1)?;
-    let calls = [x.write(&[3.0; 4]), x.read_into(&mut [0.0; 4]), device.download(&x).map(drop)];
+    let calls = [
+        x.write(&[3.0; 4]),
+        x.read_into(&mut [0.0; 4]),
+        device.download(&x).map(drop),
+        device.pinned::<f32>(1).map(drop),
+        device.wait_for(&event),
+        device.record().map(drop),
+        x.write_async(one).map(drop),
+        x.read_async(two).map(drop),
+    ];
     let (copied, filled) = (x.copy_from(&y), x.slice_mut(..1)?.fill(4.0));
     fake.set_capturing(0)?;
     for call in calls {
@@ -415,4 +433,79 @@ fn matrices_in_slices() -> Outcome {
     device.fill(&mut matrix.part(0..2, 1..2)?, 8.0)?;
     let got = device.download(&matrix)?;
     ensure(got == [1.0, 8.0, 3.0, 4.0, 8.0, 6.0], || format!("{got:?}"))
+}
+
+/// The fake copies pinned memory as late as it may.
+fn pinned_memory() -> Outcome {
+    let (device, fake) = (Device::cuda(0)?, Fake::new()?);
+    let before = fake.get("allocations")?;
+    let mut x = device.alloc(4)?;
+    let mut elements = device.pinned(4)?;
+    elements.fill(1.0);
+    let transfer = x.write_async(elements)?;
+    ensure(!transfer.is_done()?, || "the fake does not wait".to_owned())?;
+    let event = device.record()?;
+    ensure(!event.is_done()?, || "the event is done".to_owned())?;
+    let mut elements = transfer.wait()?;
+    ensure(!event.is_done()?, || "the later event is done".to_owned())?;
+    elements.fill(2.0);
+    let got = x.read_async(elements)?.wait()?.to_vec();
+    ensure(got == [1.0; 4], || format!("{got:?}"))?;
+
+    // A drop waits, and the buffer may be dropped before.
+    let transfer = x.read_async(device.pinned(4)?)?;
+    drop(x);
+    drop(transfer);
+    device.synchronize()?;
+    let mut y = device.alloc(4)?;
+    std::mem::forget(y.write_async(device.pinned(4)?)?);
+    drop(y);
+    device.synchronize()?;
+    ensure(fake.get("freed early")? == 0, || "memory was freed early".to_owned())?;
+    let more = fake.get("allocations")? - before;
+    ensure(more == 1, || format!("{more} allocations are left instead of the forgotten one"))?;
+    ensure(device.pinned::<f32>(0)?.is_empty(), || "an element".to_owned())
+}
+
+/// If nobody can know that a transfer is done, its memory is not freed.
+fn failed_wait() -> Outcome {
+    let (device, fake) = (Device::cuda(0)?, Fake::new()?);
+    let mut x = device.alloc(4)?;
+    let before = fake.get("allocations")?;
+    let error = x.write_async(device.pinned(4)?)?.wait();
+    ensure(matches!(error, Err(Error::Driver { status: 700, .. })), || format!("{error:?}"))?;
+    drop(x.read_async(device.pinned(4)?)?);
+    let more = fake.get("allocations")? - before;
+    ensure(more == 2, || format!("{more} allocations"))
+}
+
+#[allow(unsafe_code, reason = "memory of another owner")]
+fn foreign_memory() -> Outcome {
+    let (device, fake) = (Device::cuda(0)?, Fake::new()?);
+    let mut owner = device.upload(&[1.0, 2.0, 3.0, 4.0])?;
+    let address = owner.raw_address().ok_or("an address")?;
+    let before = fake.get("allocations")?;
+    // SAFETY: `owner` has 3 elements from its second on, and is not used before the buffer is gone.
+    let mut x = unsafe { Buffer::<f32>::from_raw_parts(&device, address + 4, 3) }?;
+    ensure(device.download(&x)? == [2.0, 3.0, 4.0], || "other elements".to_owned())?;
+    x.fill(7.0)?;
+    drop(x);
+    device.synchronize()?;
+    ensure(fake.get("allocations")? == before, || "it was freed".to_owned())?;
+    owner.write_at(3, &[5.0])?;
+    ensure(device.download(&owner)? == [1.0, 7.0, 7.0, 5.0], || "not written".to_owned())?;
+    for (address, len, words) in [
+        (0, 1, "it is the null pointer"),
+        (address + 2, 1, "the address is not a multiple of 4"),
+        (address, usize::MAX / 4, "reach beyond the address space"),
+        (address, usize::MAX, "reach beyond the address space"),
+    ] {
+        // SAFETY: the call is refused.
+        let error = unsafe { Buffer::<f32>::from_raw_parts(&device, address, len) };
+        let error = error.err().ok_or("it is accepted")?.to_string();
+        ensure(error.contains(words), || error)?;
+    }
+    // SAFETY: no element is used.
+    let empty = unsafe { Buffer::<f32>::from_raw_parts(&device, 0, 0) }?;
+    ensure(device.download(&empty)?.is_empty(), || "elements".to_owned())
 }

@@ -306,3 +306,40 @@ pub fn no_allocation(device: &Device) -> Checked {
     }
     Ok(())
 }
+
+/// Asynchronous transfers of random views move the elements that synchronous ones do.
+pub fn asynchronous(device: &Device) -> Checked {
+    let mut rng = fastrand::Rng::with_seed(9);
+    let mut array = Modelled::<f64>::new(device, &mut rng)?;
+    for _ in 0..100 {
+        let (rows, cols) = (rng.usize(0..6), rng.usize(0..7));
+        let forms = [Form::Vector, Form::Matrix, Form::Transpose, Form::Batch(rng.usize(0..4))];
+        let form = forms[rng.usize(0..4)];
+        let view = View::random(&mut rng, form, rows, cols);
+        let mut elements = device.pinned(view.len())?;
+        same(&elements, &vec![0.0; view.len()], "an allocation")?;
+        elements.copy_from_slice(&random(&mut rng, view.len()));
+        let written = elements.to_vec();
+        let buffer = &mut array.buffer;
+        let transfer = with_view_mut!(buffer, view, to => device.write_async(&mut to, elements))?;
+        same(&transfer.wait()?, &written, "a transfer")?;
+        for (&at, &element) in view.places().iter().zip(&written) {
+            array.expected[at] = element;
+        }
+        let elements = device.pinned(view.len())?;
+        let transfer = with_view!(array.buffer, view, of => device.read_async(&of, elements))?;
+        // Later work does not change what is read.
+        array.buffer.fill(f64::NAN)?;
+        same(&transfer.wait()?, &written, &format!("a transfer of {view:?}"))?;
+        array.buffer.write(&array.expected)?;
+    }
+    let mut elements = device.pinned(3)?;
+    elements.fill(1.5);
+    let (buffer, transfer) = device.upload_async(elements)?;
+    drop(transfer);
+    same(&device.download(&buffer)?, &[1.5; 3], "an upload")?;
+    let before = device.record()?;
+    device.wait_for(&before)?;
+    before.wait()?;
+    if before.is_done()? { Ok(()) } else { Err("the event is not done".into()) }
+}

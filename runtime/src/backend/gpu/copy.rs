@@ -7,6 +7,8 @@ use crate::backend::driver::failed;
 use crate::blocks::Blocks;
 use crate::error::{Error, Result};
 use crate::kernel_arg::Address;
+use crate::pinned::Pinned;
+use crate::transfer::Transfer;
 use cudarc::driver::CudaStream;
 use cudarc::driver::sys::{self, CUDA_MEMCPY2D, CUmemorytype, CUresult, CUstream};
 use gemm_dsl::ir::Elem;
@@ -103,6 +105,62 @@ impl Gpu {
         let waited = self.wait();
         copied?;
         waited
+    }
+
+    /// Starts copies from pinned memory.
+    pub(super) fn begin_write<T: Element>(
+        &self,
+        to: &GpuAddress,
+        elements: Pinned<T>,
+        blocks: &Blocks,
+    ) -> Result<Transfer<T>> {
+        let reach = blocks.starts().map(|(_, from)| from + blocks.span(blocks.from_pitch)).max();
+        check_host(elements.len(), reach, T::ELEM, to.elem())?;
+        self.refuse_capture("copying from host memory")?;
+        let (target, from) = (Target::Gpu(to.at), Source::Host(elements.as_ptr().cast()));
+        // SAFETY: the caller's array contains the blocks, and its owner keeps it until the stream
+        // has executed the copies; the host's memory contains the blocks, as checked above. The
+        // transfer owns this memory until the copies are done.
+        let started = unsafe {
+            self.enqueue_copies(self.stream.cu_stream(), target, from, to.elem(), blocks)
+        };
+        self.transfer(elements, started)
+    }
+
+    /// Starts copies to pinned memory.
+    pub(super) fn begin_read<T: Element>(
+        &self,
+        mut elements: Pinned<T>,
+        from: &GpuAddress,
+        blocks: &Blocks,
+    ) -> Result<Transfer<T>> {
+        let reach = blocks.starts().map(|(to, _)| to + blocks.span(blocks.to_pitch)).max();
+        check_host(elements.len(), reach, T::ELEM, from.elem())?;
+        self.refuse_capture("copying to host memory")?;
+        let (to, source) = (Target::Host(elements.as_mut_ptr().cast()), Source::Gpu(from.at));
+        // SAFETY: as for `begin_write`. Elements have no invalid bits.
+        let started = unsafe {
+            self.enqueue_copies(self.stream.cu_stream(), to, source, from.elem(), blocks)
+        };
+        self.transfer(elements, started)
+    }
+
+    /// Transfer of copies that were put on the stream.
+    fn transfer<T: Element>(
+        &self,
+        elements: Pinned<T>,
+        started: Result<()>,
+    ) -> Result<Transfer<T>> {
+        match started.and_then(|()| self.record()) {
+            Ok(event) => Ok(Transfer::new(elements, event)),
+            Err(error) => {
+                // Some copies may be on the stream.
+                if self.wait().is_err() {
+                    std::mem::forget(elements);
+                }
+                Err(error)
+            }
+        }
     }
 
     fn wait(&self) -> Result<()> {

@@ -43,9 +43,10 @@ pub(super) fn bytes(elem: Elem, len: u64) -> u64 {
     len.saturating_mul(elem.size().into())
 }
 
-/// Allocation that is freed in the order of the device's stream.
+/// Allocation that is freed in the order of the device's stream, or memory of another owner.
 pub struct Allocation {
-    slice: CudaSlice<u8>,
+    /// `None` for memory of another owner.
+    slice: Option<CudaSlice<u8>>,
     address: GpuAddress,
 }
 
@@ -65,7 +66,9 @@ impl Drop for Allocation {
     fn drop(&mut self) {
         // `cudarc` frees memory in the current context, but this thread may have none. If the
         // context cannot be bound, the free fails too, and the memory is freed with the context.
-        _ = self.slice.context().bind_to_thread();
+        if let Some(slice) = &self.slice {
+            _ = slice.context().bind_to_thread();
+        }
     }
 }
 
@@ -88,7 +91,12 @@ impl Gpu {
         self.allocations.fetch_add(1, Ordering::Relaxed);
         // No work has used the slice yet, so there is nothing to wait for.
         let (at, _) = slice.device_ptr(&self.stream);
-        Ok(Allocation { slice, address: GpuAddress { at, elem } })
+        Ok(Allocation { slice: Some(slice), address: GpuAddress { at, elem } })
+    }
+
+    /// Memory of another owner, as an allocation that is never freed.
+    pub(crate) fn foreign(elem: Elem, at: u64) -> Allocation {
+        Allocation { slice: None, address: GpuAddress { at, elem } }
     }
 
     /// Sets elements to zero, in the order of the stream.
