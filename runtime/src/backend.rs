@@ -29,8 +29,9 @@ use gemm_dsl::ir::Elem;
 use gemm_dsl::ir::contract::Region;
 use gemm_dsl::ir::program::KernelId;
 use gemm_dsl::target::element::Element;
-use gpu::SliceUse;
+use gpu::{Access, SliceUse, UseLog};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Memory, transfers and launches. Calls are executed in their order.
 pub trait Backend: Sized + 'static {
@@ -56,6 +57,17 @@ pub trait Backend: Sized + 'static {
 
     /// Address of the first element of an allocation.
     fn address(allocation: &Self::Allocation) -> Self::Address;
+
+    /// Uses of an allocation by several streams, if the back end has streams.
+    fn use_log(_: &Self::Allocation) -> Option<&Arc<UseLog>> {
+        None
+    }
+
+    /// Orders a use of allocations after the uses of other streams. The guard is dropped after the
+    /// launch.
+    fn begin_use<'a>(&'a self, _: &'a [Arc<UseLog>], _: Access) -> Result<Option<SliceUse<'a>>> {
+        Ok(None)
+    }
 
     /// Stores these addresses where kernels find them.
     fn pointers(&self, to: &[Self::Address]) -> Result<Self::Pointers>;
@@ -176,6 +188,8 @@ pub struct ArrayList<B: Backend> {
     pub(crate) pointers: B::Pointers,
     /// Addresses and lengths, as contracts check them.
     pub(crate) stretches: Vec<Region>,
+    /// Uses of the buffers by several streams.
+    pub(crate) uses: Vec<Arc<UseLog>>,
     /// Memory of all arrays, [`united`](gemm_dsl::ir::contract::united).
     pub(crate) memory: Vec<Range<u64>>,
 }

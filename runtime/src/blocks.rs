@@ -163,6 +163,7 @@ impl Blocks {
     }
 
     /// Offsets of all rows, on the target and on the source.
+    #[cfg(any(feature = "sim", test))]
     pub(crate) fn starts_of_rows(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
         let (rows, to, from) = (self.rows, self.to_pitch, self.from_pitch);
         self.starts().flat_map(move |start| {

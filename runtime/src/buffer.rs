@@ -1,7 +1,7 @@
 //! Vectors in device memory, and views of their elements.
 
 use crate::backend::Backend;
-use crate::backend::gpu::Gpu;
+use crate::backend::gpu::{Access, Gpu};
 use crate::blocks::Blocks;
 use crate::device::{Device, On, dispatch};
 use crate::error::{Error, Result};
@@ -256,7 +256,12 @@ impl<T: Element> Buffer<T> {
     /// Address of the first element, if `B` is the back end of the buffer's device.
     #[doc(hidden)]
     pub fn address<B: Backend>(&self) -> Option<B::Address> {
-        self.memory.downcast_ref().map(B::address)
+        self.allocation::<B>().map(B::address)
+    }
+
+    /// Memory of the buffer, if `B` is the back end of the buffer's device.
+    pub(crate) fn allocation<B: Backend>(&self) -> Option<&B::Allocation> {
+        self.memory.downcast_ref()
     }
 }
 
@@ -317,7 +322,10 @@ fn make<T: Element, B: Backend>(
     fill: impl FnOnce(&B::Address) -> Result<()>,
 ) -> Result<Buffer<T>> {
     let allocation = on.backend.alloc(T::ELEM, len as u64)?;
+    let logs = B::use_log(&allocation).map(std::slice::from_ref).unwrap_or_default();
+    let used = on.backend.begin_use(logs, Access::Write)?;
     fill(&B::address(&allocation))?;
+    drop(used);
     let (memory, device) = (Box::new(allocation), on.device.clone());
     Ok(Buffer { memory, len, device, elements: PhantomData })
 }

@@ -3,6 +3,7 @@
 mod locate;
 mod slices;
 
+pub(crate) use locate::listed_uses;
 pub use locate::{LocatedOperand, read, resolve, write};
 pub use slices::{SharedSlice, SharedSlices, SliceOwner};
 

@@ -3,6 +3,7 @@
 use crate::backend::gpu::HostMemory;
 use crate::device::{Device, DeviceBackend};
 use crate::error::Result;
+#[cfg(feature = "sim")]
 use crate::transfer::room;
 use gemm_dsl::target::element::Element;
 use std::fmt;

@@ -26,6 +26,11 @@ fn asynchronous_transfers_are_ordered() {
 }
 
 #[test]
+fn streams_that_share_buffers_are_ordered() {
+    on_simulator(transfers::streams);
+}
+
+#[test]
 fn a_loop_that_has_been_through_once_allocates_nothing() {
     on_simulator(transfers::no_allocation);
 }
@@ -127,4 +132,15 @@ fn a_simulator_has_no_addresses() {
                     elements";
     assert_eq!(error, expected);
     assert_eq!(buffer(&device, 1).raw_address(), None);
+}
+
+/// A list belongs to one device, and so do its matrices.
+#[test]
+fn lists_take_matrices_of_one_stream() {
+    let device = Device::simulator();
+    let other = device.on_new_stream().expect("a stream");
+    let matrix = device.alloc_matrix(2, 2).expect("room");
+    let error = MatrixList::new(&other, [&matrix]).map(drop).expect_err("of another stream");
+    assert!(matches!(error, Error::WrongDevice { .. }), "{error}");
+    MatrixList::new(&device, [&matrix]).expect("of this stream");
 }

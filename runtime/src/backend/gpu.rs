@@ -12,12 +12,14 @@ mod memory;
 mod replacement;
 mod scratch;
 mod slice_use;
+mod use_log;
 
 pub(crate) use host::HostMemory;
 pub(crate) use memory::{Allocation, GpuAddress};
 pub use replacement::Replacement;
 pub(crate) use scratch::Workspace;
 pub use slice_use::SliceUse;
+pub use use_log::{Access, StreamGroup, UseLog};
 
 use super::driver::{self, failed};
 use super::{Backend, Borrowed};
@@ -60,6 +62,8 @@ pub struct Gpu {
     /// Number of allocations so far.
     allocations: AtomicU64,
     stream: Arc<CudaStream>,
+    /// Streams that share buffers with this one.
+    group: Arc<StreamGroup>,
     /// Further stream of the context, which never has any work.
     bystander: Arc<CudaStream>,
     context: Arc<CudaContext>,
@@ -111,9 +115,26 @@ impl Gpu {
             scratch: Mutex::default(),
             allocations: AtomicU64::new(0),
             stream,
+            group: Arc::default(),
             bystander: context.per_thread_stream(),
             context,
         })
+    }
+
+    /// GPU with a new stream, which shares the buffers of this one. The new stream begins after all
+    /// work so far.
+    pub(crate) fn on_new_stream(&self) -> Result<Self> {
+        self.refuse_capture("creating a stream")?;
+        let stream = self.context.new_stream().map_err(failed("creating a stream"))?;
+        self.group.add_stream();
+        stream.join(&self.stream).map_err(failed("waiting for the first stream"))?;
+        let gpu = Self::new(Arc::clone(&self.context), stream, Cache::from_env())?;
+        Ok(Self { group: Arc::clone(&self.group), ..gpu })
+    }
+
+    /// Streams that share buffers.
+    pub(crate) fn group(&self) -> &Arc<StreamGroup> {
+        &self.group
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -217,6 +238,18 @@ impl Backend for Gpu {
 
     fn address(allocation: &Allocation) -> GpuAddress {
         allocation.address()
+    }
+
+    fn use_log(allocation: &Allocation) -> Option<&Arc<UseLog>> {
+        Some(allocation.uses())
+    }
+
+    fn begin_use<'a>(
+        &'a self,
+        logs: &'a [Arc<UseLog>],
+        access: Access,
+    ) -> Result<Option<SliceUse<'a>>> {
+        self.begin_use(logs, access).map(|used| Some(SliceUse::Buffers(used)))
     }
 
     /// Stores the addresses as an array in GPU memory.

@@ -10,6 +10,7 @@ pub use counters::StepCounters;
 pub use gemm_sim::{Counters, Quantity, SassCounters, SimError};
 
 use super::Backend;
+use super::gpu::StreamGroup;
 use crate::blocks::Blocks;
 use crate::error::{Error, Result};
 use crate::kernel_arg::{Address, KernelArg};
@@ -29,11 +30,23 @@ pub struct Simulator {
     pub(crate) options: Simulation,
     /// Number of allocations of buffers so far.
     allocations: AtomicU64,
+    /// Devices that share buffers with this one.
+    group: Arc<StreamGroup>,
 }
 
 impl Simulator {
     pub(crate) fn new(options: Simulation) -> Self {
-        Self { options, allocations: AtomicU64::new(0) }
+        Self { options, allocations: AtomicU64::new(0), group: Arc::default() }
+    }
+
+    /// Simulator that shares the buffers of this one.
+    pub(crate) fn on_new_stream(&self) -> Self {
+        Self { group: Arc::clone(&self.group), ..Self::new(self.options.clone()) }
+    }
+
+    /// Devices that share buffers.
+    pub(crate) fn group(&self) -> &Arc<StreamGroup> {
+        &self.group
     }
 }
 

@@ -16,7 +16,7 @@
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::cell::Cell;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -50,25 +50,27 @@ static WORK: Mutex<Option<Work>> = Mutex::new(None);
 #[derive(Default)]
 struct Work {
     streams: HashMap<usize, VecDeque<Task>>,
+    /// Last record of each event.
     events: HashMap<usize, Recorded>,
+    /// Number of records so far, and those that were executed.
+    records: u64,
+    executed: HashSet<u64>,
     /// Sizes of the allocations of the GPU and of pinned memory, by address.
     memory: HashMap<u64, usize>,
     pinned: HashMap<u64, usize>,
 }
 
-/// State of an event: its stream, and how often it was recorded and executed.
+/// Record of an event.
 #[derive(Clone, Copy)]
 struct Recorded {
     stream: usize,
-    times: u64,
-    done: u64,
+    number: u64,
 }
 
 enum Task {
     Copy(Copy),
-    Record(usize),
-    /// Wait for an event that was recorded so many times.
-    Wait(usize, u64),
+    Record(u64),
+    Wait(Recorded),
     Free(u64),
 }
 
@@ -123,29 +125,21 @@ impl Work {
         self.streams.entry(stream as usize).or_default().push_back(task);
     }
 
-    /// Executes the work of a stream until it is done, or until an event of it is.
-    fn run(&mut self, stream: usize, until: Option<(usize, u64)>) {
-        while !until.is_some_and(|(event, times)| self.is_done(event, times)) {
+    /// Executes the work of a stream until it is done, or until one of its records is.
+    fn run(&mut self, stream: usize, until: Option<u64>) {
+        while !until.is_some_and(|number| self.executed.contains(&number)) {
             let Some(task) = self.streams.entry(stream).or_default().pop_front() else { return };
             match task {
                 Task::Copy(copy) => copy.execute(),
-                Task::Record(event) => {
-                    if let Some(recorded) = self.events.get_mut(&event) {
-                        recorded.done += 1;
-                    }
-                }
-                Task::Wait(event, times) => {
-                    if let Some(Recorded { stream, .. }) = self.events.get(&event).copied() {
-                        self.run(stream, Some((event, times)));
-                    }
-                }
+                Task::Record(number) => _ = self.executed.insert(number),
+                Task::Wait(recorded) => self.run(recorded.stream, Some(recorded.number)),
                 Task::Free(at) => self.free(at),
             }
         }
     }
 
-    fn is_done(&self, event: usize, times: u64) -> bool {
-        self.events.get(&event).is_none_or(|recorded| recorded.done >= times)
+    fn recorded(&self, event: Handle) -> Option<Recorded> {
+        self.events.get(&(event as usize)).copied()
     }
 
     /// Frees an allocation. An allocation that work refers to is leaked and counted.
@@ -320,18 +314,10 @@ pub unsafe extern "C" fn cuDevicePrimaryCtxRetain(to: *mut usize, device: c_int)
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuEventRecord(event: Handle, stream: Handle) -> Status {
     with_work(|work| {
-        let (event, stream_number) = (event as usize, stream as usize);
-        let new = Recorded { stream: stream_number, times: 0, done: 0 };
-        let recorded = work.events.entry(event).or_insert(new);
-        if recorded.stream != stream_number {
-            // Earlier waits are for the other stream, which therefore runs now.
-            let Recorded { stream, times, .. } = *recorded;
-            work.run(stream, Some((event, times)));
-        }
-        if let Some(recorded) = work.events.get_mut(&event) {
-            (recorded.stream, recorded.times) = (stream_number, recorded.times + 1);
-        }
-        work.push(stream, Task::Record(event));
+        work.records += 1;
+        let recorded = Recorded { stream: stream as usize, number: work.records };
+        work.events.insert(event as usize, recorded);
+        work.push(stream, Task::Record(recorded.number));
     });
     SUCCESS
 }
@@ -343,12 +329,12 @@ pub unsafe extern "C" fn cuEventRecord(event: Handle, stream: Handle) -> Status 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuStreamWaitEvent(stream: Handle, event: Handle, _: c_uint) -> Status {
     with_work(|work| {
-        let Some(recorded) = work.events.get(&(event as usize)).copied() else { return };
+        let Some(recorded) = work.recorded(event) else { return };
         if recorded.stream != stream as usize {
             let waits = if LAUNCHES.load(Ordering::Relaxed) == 0 { &BEFORE } else { &AFTER };
             waits.fetch_add(1, Ordering::Relaxed);
         }
-        work.push(stream, Task::Wait(event as usize, recorded.times));
+        work.push(stream, Task::Wait(recorded));
     });
     SUCCESS
 }
@@ -358,8 +344,8 @@ pub unsafe extern "C" fn cuStreamWaitEvent(stream: Handle, event: Handle, _: c_u
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuEventSynchronize(event: Handle) -> Status {
     with_work(|work| {
-        if let Some(Recorded { stream, times, .. }) = work.events.get(&(event as usize)).copied() {
-            work.run(stream, Some((event as usize, times)));
+        if let Some(Recorded { stream, number }) = work.recorded(event) {
+            work.run(stream, Some(number));
         }
     });
     setting("FAKE_CUDA_WAIT", SUCCESS)
@@ -370,8 +356,7 @@ pub unsafe extern "C" fn cuEventSynchronize(event: Handle) -> Status {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuEventQuery(event: Handle) -> Status {
     let is_done = with_work(|work| {
-        let recorded = work.events.get(&(event as usize));
-        recorded.is_none_or(|recorded| recorded.done == recorded.times)
+        work.recorded(event).is_none_or(|recorded| work.executed.contains(&recorded.number))
     });
     if is_done { SUCCESS } else { NOT_READY }
 }

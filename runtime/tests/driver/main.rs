@@ -11,7 +11,10 @@ mod transfers;
 
 use gemm_runtime::cudarc::driver::CudaContext;
 use gemm_runtime::internal::{elapsed_ms, gpus};
-use gemm_runtime::{Buffer, Device, Error, LaunchReport, MatrixMut, ReduceKernel};
+use gemm_runtime::{
+    Buffer, Device, Error, LaunchReport, MatrixList, MatrixListMut, MatrixMut, ReduceKernel,
+    SgemmKernel,
+};
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::ffi::{CString, c_char};
 use std::path::Path;
@@ -42,6 +45,7 @@ const PARTS: &[Part] = &[
     ("transfers in a capture", transfers_in_a_capture),
     ("matrices in slices", matrices_in_slices),
     ("pinned memory", pinned_memory),
+    ("streams", several_streams),
     ("failed wait", failed_wait),
     ("foreign memory", foreign_memory),
 ];
@@ -81,6 +85,7 @@ fn main() -> ExitCode {
         trial("a_capture_admits_no_host_memory", || whole("transfers in a capture", &[])),
         trial("matrices_in_slices_are_written", || whole("matrices in slices", &[])),
         trial("transfers_own_pinned_memory_until_they_are_done", || whole("pinned memory", &[])),
+        trial("streams_that_share_buffers_are_ordered", || with_nvrtc("streams")),
         trial("memory_of_a_failed_transfer_is_never_freed", || {
             whole("failed wait", &[("FAKE_CUDA_WAIT", "700")])
         }),
@@ -508,4 +513,47 @@ fn foreign_memory() -> Outcome {
     // SAFETY: no element is used.
     let empty = unsafe { Buffer::<f32>::from_raw_parts(&device, 0, 0) }?;
     ensure(device.download(&empty)?.is_empty(), || "elements".to_owned())
+}
+
+/// The fake executes the work of a stream as late as it may, so a missing wait changes a result.
+fn several_streams() -> Outcome {
+    let (device, fake) = (Device::cuda(0)?, Fake::new()?);
+    // With one stream, nothing waits.
+    let mut x = device.alloc(2)?;
+    x.fill(1.0)?;
+    let (before, waits) = (fake.get("allocations")?, fake.get("waits before")?);
+    ensure(waits == 0, || format!("{waits} waits"))?;
+    transfers::streams(&device).map_err(|error| error.to_string())?;
+    device.synchronize()?;
+    ensure(fake.get("freed early")? == 0, || "memory was freed early".to_owned())?;
+    let after = fake.get("allocations")?;
+    ensure(after == before, || format!("{after} allocations, not {before}"))?;
+
+    // Reads of two streams do not wait for each other.
+    let other = device.on_new_stream()?;
+    let read = |device: &Device| -> Outcome { Ok(device.copy(&x, &mut device.alloc(2)?)?) };
+    read(&device)?;
+    read(&other)?;
+    let waits = fake.get("waits before")?;
+    read(&device)?;
+    read(&other)?;
+    // One for the first write of `x`, which was before the second stream; each copy's target is new.
+    let more = fake.get("waits before")? - waits;
+    ensure(more == 0, || format!("{more} waits"))?;
+
+    // A list's launch is a use of its matrices.
+    let mut c = [device.alloc_matrix(1, 1)?, device.alloc_matrix(1, 1)?];
+    let (a, b) = (device.alloc_matrix(1, 1)?, device.alloc_matrix(1, 1)?);
+    let gemm: SgemmKernel = SgemmKernel::new("block: 8x8, batch: pointers".parse()?)?;
+    {
+        let (a, b) = (MatrixList::new(&device, [&a, &a])?, MatrixList::new(&device, [&b, &b])?);
+        let mut c = MatrixListMut::new(&device, &mut c)?;
+        gemm.call(&device).launch(&a, &b, &mut c)?;
+    }
+    let waits = fake.get("waits after")?;
+    other.fill(&mut c[1], 1.0)?;
+    let mut a = a;
+    other.fill(&mut a, 1.0)?;
+    let more = fake.get("waits after")? - waits;
+    ensure(more >= 2, || format!("{more} waits for the launch of a list"))
 }

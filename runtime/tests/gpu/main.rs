@@ -38,6 +38,7 @@ fn main() -> ExitCode {
         trial("random_views_hold_what_was_written", || on_gpu(transfers::random_views)),
         trial("halves_are_separate_and_complete", || on_gpu(transfers::halves)),
         trial("asynchronous_transfers_are_ordered", || on_gpu(transfers::asynchronous)),
+        trial("streams_that_share_buffers_are_ordered", || on_gpu(transfers::streams)),
         trial("a_loop_allocates_nothing", || on_gpu(transfers::no_allocation)),
         trial("a_launch_can_be_captured", capture::buffers),
         trial("a_launch_on_slices_can_be_captured", capture::slices),

@@ -343,3 +343,63 @@ pub fn asynchronous(device: &Device) -> Checked {
     before.wait()?;
     if before.is_done()? { Ok(()) } else { Err("the event is not done".into()) }
 }
+
+/// Random work of three streams on few buffers. Each call sees the elements that earlier calls have
+/// written, on any stream. Buffers are dropped while streams use them.
+pub fn streams(device: &Device) -> Checked {
+    const LEN: usize = 1 << 12;
+    let mut rng = fastrand::Rng::with_seed(10);
+    let second = device.on_new_stream()?;
+    let devices = [device.clone(), second.on_new_stream()?, second];
+    let alloc = |device: &Device, value: u64| device.upload_of(&[value; LEN]);
+    let mut buffers = Vec::new();
+    for value in 0..4 {
+        buffers.push((alloc(&devices[value as usize % 3], value)?, [value; 2]));
+    }
+    for step in 0..400_u64 {
+        let device = &devices[rng.usize(0..3)];
+        let (to, from) = (rng.usize(0..4), rng.usize(0..4));
+        match rng.u8(0..6) {
+            0 => {
+                device.fill(&mut buffers[to].0, step)?;
+                buffers[to].1 = [step; 2];
+            }
+            1 => {
+                // The halves are written by two streams, without an order between them.
+                let other = &devices[rng.usize(0..3)];
+                let (mut first, mut second) = buffers[to].0.split_at_mut(LEN / 2)?;
+                device.fill(&mut first, step)?;
+                other.fill(&mut second, step + 1)?;
+                buffers[to].1 = [step, step + 1];
+            }
+            2 | 3 if to != from => {
+                let [target, source] = buffers.get_disjoint_mut([to, from])?;
+                device.copy(&source.0, &mut target.0)?;
+                target.1 = source.1;
+            }
+            4 => {
+                let new = match rng.bool() {
+                    true => (alloc(device, step)?, [step; 2]),
+                    false => (device.alloc_of(LEN)?, [0; 2]),
+                };
+                drop(std::mem::replace(&mut buffers[to], new));
+            }
+            _ => {
+                let (buffer, [first, second]) = &buffers[to];
+                let transfer = device.read_async(buffer, device.pinned(LEN)?)?;
+                let got = transfer.wait()?;
+                let expected = [[*first; LEN / 2], [*second; LEN / 2]].concat();
+                same(&got, &expected, &format!("step {step}"))?;
+            }
+        }
+    }
+    // Buffers outlive the devices that created them.
+    drop(devices);
+    for (buffer, [first, second]) in &buffers {
+        let expected = [[*first; LEN / 2], [*second; LEN / 2]].concat();
+        let mut got = vec![0; LEN];
+        buffer.read_into(&mut got)?;
+        same(&got, &expected, "all steps")?;
+    }
+    Ok(())
+}

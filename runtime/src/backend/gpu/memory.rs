@@ -1,6 +1,7 @@
 //! GPU memory: allocations and copies.
 
 use super::Gpu;
+use super::use_log::UseLog;
 use crate::backend::driver::failed;
 use crate::error::{Error, Result};
 use crate::kernel_arg::Address;
@@ -8,6 +9,7 @@ use cudarc::driver::sys::CUresult;
 use cudarc::driver::{CudaSlice, DevicePtr, DriverError, result};
 use gemm_dsl::ir::Elem;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Address of elements in GPU memory.
@@ -48,12 +50,19 @@ pub struct Allocation {
     /// `None` for memory of another owner.
     slice: Option<CudaSlice<u8>>,
     address: GpuAddress,
+    /// Uses by several streams.
+    uses: Arc<UseLog>,
 }
 
 impl Allocation {
     /// Address of the first element, a multiple of 256.
     pub(super) fn address(&self) -> GpuAddress {
         self.address.clone()
+    }
+
+    /// Uses by several streams.
+    pub(super) fn uses(&self) -> &Arc<UseLog> {
+        &self.uses
     }
 
     /// Address of the first element, as an argument of a kernel.
@@ -68,6 +77,7 @@ impl Drop for Allocation {
         // context cannot be bound, the free fails too, and the memory is freed with the context.
         if let Some(slice) = &self.slice {
             _ = slice.context().bind_to_thread();
+            slice.context().record_err(self.uses.wait_for_all(slice.stream()));
         }
     }
 }
@@ -91,12 +101,13 @@ impl Gpu {
         self.allocations.fetch_add(1, Ordering::Relaxed);
         // No work has used the slice yet, so there is nothing to wait for.
         let (at, _) = slice.device_ptr(&self.stream);
-        Ok(Allocation { slice: Some(slice), address: GpuAddress { at, elem } })
+        let uses = Arc::default();
+        Ok(Allocation { slice: Some(slice), address: GpuAddress { at, elem }, uses })
     }
 
     /// Memory of another owner, as an allocation that is never freed.
     pub(crate) fn foreign(elem: Elem, at: u64) -> Allocation {
-        Allocation { slice: None, address: GpuAddress { at, elem } }
+        Allocation { slice: None, address: GpuAddress { at, elem }, uses: Arc::default() }
     }
 
     /// Sets elements to zero, in the order of the stream.
