@@ -17,16 +17,21 @@ pub use simulator::StepCounters;
 #[cfg(not(feature = "sim"))]
 pub use std::convert::Infallible as StepCounters;
 
+use crate::blocks::Blocks;
 use crate::error::Result;
+use crate::event::Event;
 use crate::kernel_arg::{Address, KernelArg};
+use crate::pinned::Pinned;
 use crate::program::{CachedProgram, KernelLoad};
+use crate::transfer::Transfer;
 use cudarc::driver::{CudaView, CudaViewMut};
 use gemm_dsl::ir::Elem;
 use gemm_dsl::ir::contract::Region;
 use gemm_dsl::ir::program::KernelId;
 use gemm_dsl::target::element::Element;
-use gpu::SliceUse;
+use gpu::{Access, SliceUse, UseLog};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Memory, transfers and launches. Calls are executed in their order.
 pub trait Backend: Sized + 'static {
@@ -47,8 +52,22 @@ pub trait Backend: Sized + 'static {
     /// Allocates uninitialised memory for elements.
     fn alloc(&self, elem: Elem, len: u64) -> Result<Self::Allocation>;
 
+    /// Number of allocations so far. Scratch memory counts if it is kept after a launch.
+    fn allocations(&self) -> u64;
+
     /// Address of the first element of an allocation.
     fn address(allocation: &Self::Allocation) -> Self::Address;
+
+    /// Uses of an allocation by several streams, if the back end has streams.
+    fn use_log(_: &Self::Allocation) -> Option<&Arc<UseLog>> {
+        None
+    }
+
+    /// Orders a use of allocations after the uses of other streams. The guard is dropped after the
+    /// launch.
+    fn begin_use<'a>(&'a self, _: &'a [Arc<UseLog>], _: Access) -> Result<Option<SliceUse<'a>>> {
+        Ok(None)
+    }
 
     /// Stores these addresses where kernels find them.
     fn pointers(&self, to: &[Self::Address]) -> Result<Self::Pointers>;
@@ -56,11 +75,46 @@ pub trait Backend: Sized + 'static {
     /// Sets `len` elements to zero.
     fn zero(&self, at: &Self::Address, len: u64) -> Result<()>;
 
-    /// Copies elements from the host. The slice may be changed after the call returns.
-    fn write<T: Element>(&self, to: &Self::Address, elements: &[T]) -> Result<()>;
+    /// Sets the elements of a layout to a value. `blocks` describes the layout on both sides.
+    fn fill<T: Element>(&self, to: &Self::Address, value: T, blocks: &Blocks) -> Result<()>;
 
-    /// Copies elements to the host, after all work so far. `T` must be the type of the address.
-    fn read<T: Element>(&self, from: &Self::Address, len: u64) -> Result<Vec<T>>;
+    /// Copies elements between arrays of this back end.
+    fn copy(&self, to: &Self::Address, from: &Self::Address, blocks: &Blocks) -> Result<()>;
+
+    /// Copies elements from the host. The slice may be changed after the call returns. The slice
+    /// must contain the blocks, and `T` must be the type of the address.
+    fn write<T: Element>(&self, to: &Self::Address, elements: &[T], blocks: &Blocks) -> Result<()>;
+
+    /// Copies elements to the host, after all work so far. The slice must contain the blocks, and
+    /// `T` must be the type of the address.
+    fn read<T: Element>(
+        &self,
+        elements: &mut [T],
+        from: &Self::Address,
+        blocks: &Blocks,
+    ) -> Result<()>;
+
+    /// Starts [`write`](Self::write). The transfer owns the memory until it is done.
+    fn start_write<T: Element>(
+        &self,
+        to: &Self::Address,
+        elements: Pinned<T>,
+        blocks: &Blocks,
+    ) -> Result<Transfer<T>> {
+        self.write(to, &elements, blocks)?;
+        Ok(Transfer::new(elements, Event::done()))
+    }
+
+    /// Starts [`read`](Self::read). The transfer owns the memory until it is done.
+    fn start_read<T: Element>(
+        &self,
+        mut elements: Pinned<T>,
+        from: &Self::Address,
+        blocks: &Blocks,
+    ) -> Result<Transfer<T>> {
+        self.read(&mut elements, from, blocks)?;
+        Ok(Transfer::new(elements, Event::done()))
+    }
 
     /// Locks the scratch memory, and waits for other threads to release it.
     fn workspace(&self) -> Self::Workspace<'_>;
@@ -134,6 +188,8 @@ pub struct ArrayList<B: Backend> {
     pub(crate) pointers: B::Pointers,
     /// Addresses and lengths, as contracts check them.
     pub(crate) stretches: Vec<Region>,
+    /// Uses of the buffers by several streams.
+    pub(crate) uses: Vec<Arc<UseLog>>,
     /// Memory of all arrays, [`united`](gemm_dsl::ir::contract::united).
     pub(crate) memory: Vec<Range<u64>>,
 }

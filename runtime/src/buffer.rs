@@ -1,8 +1,13 @@
 //! Vectors in device memory, and views of their elements.
 
 use crate::backend::Backend;
+use crate::backend::gpu::{Access, Gpu};
+use crate::blocks::Blocks;
 use crate::device::{Device, On, dispatch};
 use crate::error::{Error, Result};
+use crate::operand::InputOf;
+use crate::pinned::Pinned;
+use crate::transfer::Transfer;
 use gemm_dsl::target::element::Element;
 use std::any::Any;
 use std::fmt;
@@ -34,6 +39,79 @@ pub struct Buffer<T: Element = f32> {
 }
 
 impl<T: Element> Buffer<T> {
+    /// Buffer of device memory of another owner: of another library of the process, such as candle
+    /// or cubecl, or of a DLPack tensor. The memory is not copied, and dropping the buffer does not
+    /// free it.
+    ///
+    /// `address` is the first element in the address space of the GPU, a `CUdeviceptr`. Build views
+    /// of matrices from the buffer with [`MatrixRef::pitched`](crate::MatrixRef::pitched) or
+    /// [`Matrix::from_buffer`](crate::Matrix::from_buffer). Kernels use 16-byte accesses if the
+    /// address is a multiple of 16.
+    ///
+    /// # Safety
+    /// From this call until all work of the device on the buffer is done, which may be after the
+    /// buffer was dropped:
+    ///
+    /// * The memory has `len` initialised elements of type `T`, the device's context can access it,
+    ///   and its owner does not free it.
+    /// * The owner's work on the memory is ordered with the work of the device, for example by
+    ///   [`Device::wait_for`], [`Device::record`] or [`Device::synchronize`].
+    /// * Nobody else writes the memory. Nobody else reads it during a launch or a copy that writes
+    ///   it. If the owner only lends it for reading, nobody borrows the buffer mutably.
+    ///
+    /// # Errors
+    /// [`Error::Foreign`] on a simulator, and if the address is 0 or not a multiple of the size of
+    /// an element.
+    #[allow(unsafe_code, reason = "only the caller can know the memory")]
+    pub unsafe fn from_raw_parts(device: &Device, address: u64, len: usize) -> Result<Self> {
+        let size = size_of::<T>() as u64;
+        let foreign = |reason: String| Err(Error::Foreign { address, reason });
+        if device.is_simulator() {
+            return foreign("a simulator has no addresses. Upload the elements".to_owned());
+        }
+        if address == 0 && len > 0 {
+            return foreign("it is the null pointer. Pass the address of an allocation".to_owned());
+        }
+        if !address.is_multiple_of(size) {
+            return foreign(format!(
+                "an element of type {} has {size} bytes, and the address is not a multiple of \
+                 {size}. Copy the memory to an aligned address",
+                T::ELEM
+            ));
+        }
+        let end = (len as u64).checked_mul(size).and_then(|bytes| address.checked_add(bytes));
+        if end.is_none() {
+            return foreign(format!("{len} elements reach beyond the address space"));
+        }
+        let memory = Box::new(Gpu::foreign(T::ELEM, address));
+        Ok(Self { memory, len, device: device.clone(), elements: PhantomData })
+    }
+
+    /// Returns the address of the first element in the address space of the GPU, a `CUdeviceptr`, or
+    /// `None` on a simulator.
+    ///
+    /// The address is valid as long as the buffer exists. Order work that uses it with the device's:
+    /// with [`Device::record`] and [`Device::wait_for`], or on the device's stream.
+    pub fn raw_address(&self) -> Option<u64> {
+        self.address::<Gpu>().map(|address| address.at)
+    }
+
+    /// Starts a copy from pinned host memory, as [`Device::write_async`] does.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Device::write_async`].
+    pub fn write_async(&mut self, elements: Pinned<T>) -> Result<Transfer<T>> {
+        self.device.clone().write_async(self, elements)
+    }
+
+    /// Starts a copy into pinned host memory, as [`Device::read_async`] does.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Device::read_async`].
+    pub fn read_async(&self, elements: Pinned<T>) -> Result<Transfer<T>> {
+        self.device.read_async(self, elements)
+    }
+
     /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.len
@@ -67,7 +145,106 @@ impl<T: Element> Buffer<T> {
     /// [`Error::OutOfRange`] if the range is not inside the buffer.
     pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> Result<BufferViewMut<'_, T>> {
         let (start, len) = within(self.len, range)?;
-        Ok(BufferViewMut { buffer: self, start, len })
+        Ok(BufferViewMut { buffer: self, start, len, exclusive: PhantomData })
+    }
+
+    /// Returns views of the first `mid` elements and of the others, for a kernel or two to write,
+    /// without a copy.
+    ///
+    /// ```
+    /// use gemm_runtime::{Device, ReduceKernel, reduce_kernel};
+    ///
+    /// const SUM: ReduceKernel = reduce_kernel!(op: sum);
+    /// let device = Device::simulator();
+    /// let mut x = device.upload(&[1.0, 2.0, 3.0, 0.0])?;
+    /// let (values, mut sum) = x.split_at_mut(3)?;
+    /// SUM.launch(&device, &values, &mut sum)?;
+    /// assert_eq!(device.download(&x)?, [1.0, 2.0, 3.0, 6.0]);
+    /// # Ok::<(), gemm_runtime::Error>(())
+    /// ```
+    ///
+    /// The buffer cannot be used as long as one of the views is:
+    ///
+    /// ```compile_fail,E0502
+    /// # let device = gemm_runtime::Device::simulator();
+    /// let mut x = device.alloc(4)?;
+    /// let (mut first, second) = x.split_at_mut(2)?;
+    /// x.read_into(&mut [0.0; 4])?;
+    /// first.copy_from(&second)?;
+    /// # Ok::<(), gemm_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] if `mid` is greater than the number of elements.
+    pub fn split_at_mut(
+        &mut self,
+        mid: usize,
+    ) -> Result<(BufferViewMut<'_, T>, BufferViewMut<'_, T>)> {
+        self.whole_mut().split(mid)
+    }
+
+    /// Copies elements from the host. The slice may be changed after the call returns. The call
+    /// allocates nothing. [`Device::write`] is the same call for any array.
+    ///
+    /// ```
+    /// use gemm_runtime::Device;
+    ///
+    /// let device = Device::simulator();
+    /// let mut x = device.alloc(3)?;
+    /// x.write(&[1.0, 2.0, 3.0])?;
+    /// x.write_at(1, &[7.0])?;
+    /// assert_eq!(device.download(&x)?, [1.0, 7.0, 3.0]);
+    /// let error = x.write(&[1.0]).unwrap_err();
+    /// assert_eq!(error.to_string(), "`elements` has 1 element, but `target` has 3: pass as many");
+    /// # Ok::<(), gemm_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// * [`Error::WrongExtent`] if there are more or fewer elements than in the buffer.
+    /// * [`Error::Capturing`] while the device's stream is captured into a graph.
+    /// * [`Error::Driver`] if the driver fails.
+    pub fn write(&mut self, elements: &[T]) -> Result<()> {
+        self.device.clone().write(self, elements)
+    }
+
+    /// Copies elements from the host to the elements from `offset` on.
+    ///
+    /// # Errors
+    /// * [`Error::OutOfRange`] if the elements do not fit behind `offset`.
+    /// * The errors of [`Buffer::write`].
+    pub fn write_at(&mut self, offset: usize, elements: &[T]) -> Result<()> {
+        self.whole_mut().write_at(offset, elements)
+    }
+
+    /// Copies an array of the same device, in the order of the device's other work. The host does
+    /// not wait, and the call allocates nothing. A matrix is copied row by row, without padding, as
+    /// [`Device::copy`] does.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Device::copy`].
+    pub fn copy_from(&mut self, source: &(impl InputOf<T> + ?Sized)) -> Result<()> {
+        self.device.clone().copy(source, self)
+    }
+
+    /// Sets all elements to a value, as [`Device::fill`] does.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] if the driver fails.
+    pub fn fill(&mut self, value: T) -> Result<()> {
+        self.device.clone().fill(self, value)
+    }
+
+    /// Copies all elements into host memory, after all earlier work of the device. The call
+    /// allocates nothing.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Device::read_into`].
+    pub fn read_into(&self, elements: &mut [T]) -> Result<()> {
+        self.device.read_into(self, elements)
+    }
+
+    fn whole_mut(&mut self) -> BufferViewMut<'_, T> {
+        BufferViewMut { start: 0, len: self.len, buffer: self, exclusive: PhantomData }
     }
 
     /// View of all elements, for reading and writing.
@@ -79,7 +256,12 @@ impl<T: Element> Buffer<T> {
     /// Address of the first element, if `B` is the back end of the buffer's device.
     #[doc(hidden)]
     pub fn address<B: Backend>(&self) -> Option<B::Address> {
-        self.memory.downcast_ref().map(B::address)
+        self.allocation::<B>().map(B::address)
+    }
+
+    /// Memory of the buffer, if `B` is the back end of the buffer's device.
+    pub(crate) fn allocation<B: Backend>(&self) -> Option<&B::Allocation> {
+        self.memory.downcast_ref()
     }
 }
 
@@ -110,7 +292,10 @@ impl Device {
     /// # Errors
     /// Returns the errors of [`Device::upload`].
     pub fn upload_of<T: Element>(&self, elements: &[T]) -> Result<Buffer<T>> {
-        dispatch!(self, on => make(on, elements.len(), |to| on.backend.write(to, elements)))
+        dispatch!(self, on => make(on, elements.len(), |to| {
+            let len = elements.len();
+            on.backend.write(to, elements, &Blocks::rows(1, len, len, len))
+        }))
     }
 
     /// Allocates a vector of `len` zeros of type `f32`.
@@ -137,7 +322,10 @@ fn make<T: Element, B: Backend>(
     fill: impl FnOnce(&B::Address) -> Result<()>,
 ) -> Result<Buffer<T>> {
     let allocation = on.backend.alloc(T::ELEM, len as u64)?;
+    let logs = B::use_log(&allocation).map(std::slice::from_ref).unwrap_or_default();
+    let used = on.backend.begin_use(logs, Access::Write)?;
     fill(&B::address(&allocation))?;
+    drop(used);
     let (memory, device) = (Box::new(allocation), on.device.clone());
     Ok(Buffer { memory, len, device, elements: PhantomData })
 }
@@ -171,6 +359,27 @@ impl<'a, T: Element> BufferView<'a, T> {
         self.len == 0
     }
 
+    /// Returns a view of consecutive elements of the view.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] if the range is not inside the view.
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<Self> {
+        let (start, len) = within(self.len, range)?;
+        Ok(Self { start: self.start + start, len, ..*self })
+    }
+
+    /// Copies the elements into host memory, as [`Buffer::read_into`] does.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Device::read_into`].
+    pub fn read_into(&self, elements: &mut [T]) -> Result<()> {
+        self.buffer.device.read_into(self, elements)
+    }
+
+    pub(crate) fn device(&self) -> &'a Device {
+        &self.buffer.device
+    }
+
     pub(crate) fn parts(&self) -> (&'a Buffer<T>, usize, usize) {
         (self.buffer, self.start, self.len)
     }
@@ -183,15 +392,29 @@ impl<'a, T: Element> BufferView<'a, T> {
 }
 
 /// View of consecutive elements of a [`Buffer`] for a kernel to write, returned by
-/// [`Buffer::slice_mut`].
+/// [`Buffer::slice_mut`] and [`Buffer::split_at_mut`].
+///
+/// No other view of these elements exists as long as this one does:
+///
+/// ```compile_fail,E0499
+/// # let device = gemm_runtime::Device::simulator();
+/// let mut x = device.alloc(4)?;
+/// let mut view = x.slice_mut(1..)?;
+/// let (mut first, _) = view.split_at_mut(1)?;
+/// view.fill(1.0)?;
+/// first.fill(2.0)?;
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct BufferViewMut<'a, T: Element = f32> {
-    buffer: &'a mut Buffer<T>,
+    /// The buffer, whose other elements may have other views.
+    buffer: &'a Buffer<T>,
     start: usize,
     len: usize,
+    exclusive: PhantomData<&'a mut Buffer<T>>,
 }
 
-impl<T: Element> BufferViewMut<'_, T> {
+impl<'a, T: Element> BufferViewMut<'a, T> {
     /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.len
@@ -200,6 +423,85 @@ impl<T: Element> BufferViewMut<'_, T> {
     /// Returns true if the view has no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// Returns a view of consecutive elements of the view, for reading.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] if the range is not inside the view.
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<BufferView<'_, T>> {
+        self.shared().slice(range)
+    }
+
+    /// Returns a view of consecutive elements of the view, for writing.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] if the range is not inside the view.
+    pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> Result<BufferViewMut<'_, T>> {
+        let (start, len) = within(self.len, range)?;
+        Ok(BufferViewMut { start: self.start + start, len, ..self.reborrow() })
+    }
+
+    /// Returns views of the first `mid` elements and of the others.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] if `mid` is greater than the number of elements.
+    pub fn split_at_mut(
+        &mut self,
+        mid: usize,
+    ) -> Result<(BufferViewMut<'_, T>, BufferViewMut<'_, T>)> {
+        self.reborrow().split(mid)
+    }
+
+    /// Copies elements from the host, as [`Buffer::write`] does.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Buffer::write`].
+    pub fn write(&mut self, elements: &[T]) -> Result<()> {
+        self.buffer.device.write(self, elements)
+    }
+
+    /// Copies elements from the host to the elements from `offset` on, as [`Buffer::write_at`] does.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Buffer::write_at`].
+    pub fn write_at(&mut self, offset: usize, elements: &[T]) -> Result<()> {
+        self.slice_mut(offset..offset.saturating_add(elements.len()))?.write(elements)
+    }
+
+    /// Copies an array of the same device, as [`Buffer::copy_from`] does.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Device::copy`].
+    pub fn copy_from(&mut self, source: &(impl InputOf<T> + ?Sized)) -> Result<()> {
+        self.buffer.device.copy(source, self)
+    }
+
+    /// Sets all elements to a value, as [`Device::fill`] does.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] if the driver fails.
+    pub fn fill(&mut self, value: T) -> Result<()> {
+        self.buffer.device.fill(self, value)
+    }
+
+    /// Copies the elements into host memory, as [`Buffer::read_into`] does.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Device::read_into`].
+    pub fn read_into(&self, elements: &mut [T]) -> Result<()> {
+        self.shared().read_into(elements)
+    }
+
+    fn reborrow(&mut self) -> BufferViewMut<'_, T> {
+        BufferViewMut { exclusive: PhantomData, ..*self }
+    }
+
+    fn split(self, mid: usize) -> Result<(Self, Self)> {
+        let (_, before) = within(self.len, ..mid)?;
+        let (exclusive, len) = (PhantomData, self.len - before);
+        let behind = Self { start: self.start + before, len, exclusive, ..self };
+        Ok((Self { len: before, exclusive, ..self }, behind))
     }
 
     /// View of the same elements, for the holder of the exclusive borrow.

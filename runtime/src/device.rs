@@ -159,6 +159,60 @@ impl Device {
         Self(Arc::new(Inner { name, programs: Programs::new(is_simulated), backend }))
     }
 
+    /// Creates a device with a new stream of the same GPU, which shares the buffers of this one. Work
+    /// of the two streams may overlap, for example a transfer and a launch.
+    ///
+    /// Buffers, matrices and their views of one device may be operands of calls of the other. A call
+    /// on a buffer waits for the conflicting calls on this buffer that were made before on other
+    /// streams: a read for writes, and a write for reads and writes. The host does not wait. A
+    /// buffer may be dropped while any stream uses it. Calls that share no buffer are not ordered;
+    /// [`Device::record`] and [`Device::wait_for`] order them. Methods of a buffer, such as
+    /// [`Buffer::write`](crate::Buffer::write), use the stream of its own device.
+    ///
+    /// The new device has its own kernels and its own scratch memory, and begins after all work of
+    /// this device so far. From this call on, each use of a buffer records an event, which takes
+    /// about a microsecond of the host's time. Build a [`MatrixList`](crate::MatrixList) from
+    /// matrices of one device. Before a stream is captured into a graph, complete the work of other
+    /// streams on the operands.
+    ///
+    /// On the simulator, every call is executed at once.
+    ///
+    /// ```
+    /// use gemm_runtime::{Device, ReduceKernel, reduce_kernel};
+    ///
+    /// const SUM: ReduceKernel = reduce_kernel!(op: sum);
+    /// let device = Device::simulator();
+    /// let transfers = device.on_new_stream()?;
+    /// let (mut current, mut next) = (device.alloc(2)?, device.alloc(2)?);
+    /// let (mut sum, mut totals) = (device.alloc(1)?, Vec::new());
+    /// transfers.write(&mut current, &[1.0, 2.0])?;
+    /// for round in 0..3 {
+    ///     SUM.launch(&device, &current, &mut sum)?; // waits for the transfer
+    ///     let mut elements = transfers.pinned(2)?;
+    ///     elements.fill(round as f32);
+    ///     let written = transfers.write_async(&mut next, elements)?; // overlaps the launch
+    ///     totals.extend(device.download(&sum)?);
+    ///     std::mem::swap(&mut current, &mut next);
+    ///     written.wait()?;
+    /// }
+    /// assert_eq!(totals, [3.0, 0.0, 2.0]);
+    /// # Ok::<(), gemm_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// * [`Error::Capturing`] while the device's stream is captured into a graph.
+    /// * [`Error::Driver`] if the driver fails.
+    pub fn on_new_stream(&self) -> Result<Self> {
+        let backend = match self.backend() {
+            DeviceBackend::Gpu(gpu) => DeviceBackend::Gpu(gpu.on_new_stream()?),
+            #[cfg(feature = "sim")]
+            DeviceBackend::Simulator(simulator) => {
+                DeviceBackend::Simulator(simulator.on_new_stream())
+            }
+        };
+        Ok(Self::new(self.name().to_owned(), backend))
+    }
+
     /// Returns the GPU's name as the driver reports it, or `the simulator`.
     pub fn name(&self) -> &str {
         &self.0.name
@@ -251,9 +305,33 @@ impl Device {
         })
     }
 
+    /// Number of allocations of device memory so far, for tests. Simulated scratch memory does not
+    /// count.
+    #[doc(hidden)]
+    pub fn allocations(&self) -> u64 {
+        dispatch!(self, on => on.backend.allocations())
+    }
+
     #[doc(hidden)]
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Returns true if the devices share buffers: they are the same, or one was created by
+    /// [`on_new_stream`](Self::on_new_stream) from the other or from a device that shares its
+    /// buffers.
+    pub(crate) fn shares_buffers(&self, other: &Self) -> bool {
+        match (self.backend(), other.backend()) {
+            (DeviceBackend::Gpu(one), DeviceBackend::Gpu(two)) => {
+                Arc::ptr_eq(one.group(), two.group())
+            }
+            #[cfg(feature = "sim")]
+            (DeviceBackend::Simulator(one), DeviceBackend::Simulator(two)) => {
+                Arc::ptr_eq(one.group(), two.group())
+            }
+            #[cfg(feature = "sim")]
+            _ => false,
+        }
     }
 
     #[doc(hidden)]

@@ -138,6 +138,18 @@ pub enum Error {
         /// Elements required, with the arithmetic.
         need: String,
     },
+    /// A matrix has another shape than the matrix that it is copied to.
+    #[error("`{argument}` is {has}, but {need}. {remedy}")]
+    WrongShape {
+        /// Name of the argument in the call.
+        argument: String,
+        /// Shape of the argument.
+        has: String,
+        /// Shape required.
+        need: String,
+        /// Remedy, as a sentence without a full stop.
+        remedy: &'static str,
+    },
     /// Two arrays of a call disagree in an extent.
     #[error("{extent} is {} in `{}` but {} in `{}`: the shapes do not \
         match", first.1, first.0, other.1, other.0)]
@@ -150,14 +162,33 @@ pub enum Error {
         other: (String, usize),
     },
     /// An operand that a launch writes shares memory with another operand.
-    #[error(
-        "`{written}`, which the kernel writes, shares memory with `{other}`: use separate views"
-    )]
+    #[error("`{written}`, which the call writes, shares memory with `{other}`: use separate views")]
     Overlap {
         /// Name of the operand that is written.
         written: String,
         /// Name of the other operand.
         other: String,
+    },
+    /// The parts of a matrix in a `cudarc` slice are interleaved in memory.
+    #[error(
+        "the parts of a matrix in a `cudarc` slice must be one after the other in memory, because \
+         views of slices are consecutive elements: borrow one `part` after the other, or hold the \
+         matrix in a `Matrix`"
+    )]
+    Interleaved,
+    /// Foreign device memory cannot be an array of the device.
+    #[error("no buffer can be built at {address:#x}: {reason}")]
+    Foreign {
+        /// Address that the call passed.
+        address: u64,
+        /// Reason, with a remedy.
+        reason: String,
+    },
+    /// A view of a `cudarc` slice does not know the device of a call.
+    #[error("a matrix in a `cudarc` slice has no device of its own: call `device.{call}` instead")]
+    NoDevice {
+        /// Call of the device that does the same.
+        call: &'static str,
     },
     /// A list of matrices was passed for a single array.
     #[error(
@@ -428,11 +459,11 @@ pub enum Error {
         /// Name of the device, as returned by [`Device::name`](crate::Device::name).
         device: String,
     },
-    /// The call would have to allocate memory or load code while the stream is captured into a
-    /// graph.
+    /// The call would have to allocate memory, load code or access host memory while the stream is
+    /// captured into a graph.
     #[error(
-        "{doing} is not possible while the stream is captured into a graph. Launch the kernel once \
-         with the same extents before the capture begins"
+        "{doing} is not possible while the stream is captured into a graph. Do it before the capture \
+         begins; a kernel does it in its first launch with the same extents"
     )]
     Capturing {
         /// Action that is not possible during the capture.

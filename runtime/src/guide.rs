@@ -5,6 +5,7 @@
 //! | [`start`] | set-up, a first kernel, the types for each task |
 //! | [`macros`] | kernels as constants: CUDA C in the binary, launches without generation |
 //! | [`views`] | parts, transposes, batches and lists of device arrays |
+//! | [`memory`] | writing and copying in place, pinned memory, events, streams, foreign memory |
 //! | [`cublas`] | `sgemm` in place of `cublasSgemm` |
 //! | [`epilogues`] | bias, activation and residual, fused |
 //! | [`reductions`] | folds over arrays, rows, columns and segments |
@@ -27,6 +28,6 @@ macro_rules! pages {
 }
 
 pages! {
-    start macros views cublas epilogues reductions tables tensor_cores determinism testing races
+    start macros views memory cublas epilogues reductions tables tensor_cores determinism testing races
     explain interop many_gpus errors
 }

@@ -30,6 +30,7 @@
 //! | choose a kernel by shape | [`sgemm_table!`], [`reduce_table!`] | [tables](guide::tables) |
 //! | open a GPU or the simulator | [`Device`] | [start](guide::start) |
 //! | hold arrays on a device | [`Buffer`], [`Matrix`] | [views](guide::views) |
+//! | write, copy or read an array | [`Device::write`], [`Pinned`], [`Event`] | [memory](guide::memory) |
 //! | use part of an array | [`MatrixRef`], [`MatrixMut`], [`BufferView`] | [views](guide::views) |
 //! | use tensor cores | the key `arith`, [`SplitMatrix`] | [tensor cores](guide::tensor_cores) |
 //! | get batch-invariant bits | `invariant` tables | [determinism](guide::determinism) |
@@ -78,13 +79,14 @@ extern crate self as gemm_runtime;
 
 mod backend;
 mod blas;
+mod blocks;
 mod buffer;
 mod cache;
 pub mod compile;
 mod device;
-mod download;
 mod dyn_array;
 pub mod error;
+mod event;
 pub mod guide;
 mod kernel;
 mod kernel_arg;
@@ -93,6 +95,7 @@ mod library;
 mod list;
 mod matrix;
 mod operand;
+mod pinned;
 mod program;
 mod report;
 mod segments;
@@ -102,6 +105,7 @@ mod simulated;
 mod slot;
 mod split_matrix;
 mod splits;
+mod transfer;
 mod view;
 mod warm_up;
 
@@ -110,6 +114,7 @@ pub use buffer::{Buffer, BufferView, BufferViewMut};
 pub use cudarc;
 pub use device::Device;
 pub use error::Error;
+pub use event::Event;
 pub use gemm_dsl::ir::Variant;
 pub use gemm_dsl::spec::{self, ReduceSpec, SgemmSpec};
 pub use gemm_dsl::tables::{KernelTable, SgemmShape};
@@ -119,9 +124,11 @@ pub use kernel::operands::{ByName, M, MN, N};
 pub use kernel::{ReduceKernel, ReduceTable, Sgemm, SgemmKernel, SgemmTable};
 pub use list::{MatrixList, MatrixListMut};
 pub use matrix::Matrix;
+pub use pinned::Pinned;
 pub use report::{LaunchReport, StepReport};
 pub use segments::Segments;
 pub use split_matrix::SplitMatrix;
+pub use transfer::Transfer;
 pub use view::{MatrixMut, MatrixRef};
 
 /// Generic types behind [`SgemmKernel`], [`ReduceKernel`] and the tables.

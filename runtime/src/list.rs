@@ -1,11 +1,13 @@
 //! Lists of matrices at arbitrary addresses. Kernels read the addresses from an array of pointers.
 
+use crate::backend::gpu::UseLog;
 use crate::backend::{ArrayList, Backend, Place};
 use crate::device::{Device, On, dispatch};
 use crate::error::{Error, Result};
 use crate::kernel_arg::Address;
 use crate::operand::{
-    self, Exclusive, Input, ListArrays, LocatedOperand, Output, Shared, SharedSlices, input, output,
+    self, Exclusive, Input, ListArrays, LocatedOperand, Output, Shared, SharedSlices, input,
+    listed_uses, output,
 };
 use crate::shape::{Batch, Shape};
 use crate::view::{AsMatrix, AsMatrixMut, AsMatrixMutOf, AsMatrixOf, MatrixMut, MatrixRef};
@@ -14,6 +16,7 @@ use gemm_dsl::ir::contract::{Region, united};
 use gemm_dsl::target::element::Element;
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 /// List of matrices of one shape in device memory for reading, one for each GEMM of a kernel with
 /// `batch: pointers`.
@@ -73,11 +76,12 @@ impl<'a, T: Element> MatrixList<'a, T> {
         let views: Vec<MatrixRef<'a, T>> = matrices.into_iter().map(M::as_matrix).collect();
         let shape = alike(views.iter().map(MatrixRef::shape))?;
         let arrays = dispatch!(device, on => {
-            let mut places = Vec::with_capacity(views.len());
+            let (mut places, mut uses) = (Vec::with_capacity(views.len()), Vec::new());
             for (nth, view) in views.iter().enumerate() {
+                uses.extend(listed_uses(on, &view.elements, &named(nth))?);
                 places.push(place(operand::read(on, view, &named(nth))?)?);
             }
-            list::<T, _>(on, places, shape)
+            list::<T, _>(on, places, uses, shape)
         })?;
         let cuda = |view: MatrixRef<'a, T>| match view.elements {
             Shared::Cuda(slice) => Some(slice.view()),
@@ -107,11 +111,12 @@ impl<'a, T: Element> MatrixListMut<'a, T> {
         let mut views: Vec<MatrixMut<'a, T>> = matrices.map(M::as_matrix_mut).collect();
         let shape = alike(views.iter().map(MatrixMut::shape))?;
         let arrays = dispatch!(device, on => {
-            let mut places = Vec::with_capacity(views.len());
+            let (mut places, mut uses) = (Vec::with_capacity(views.len()), Vec::new());
             for (nth, view) in views.iter_mut().enumerate() {
+                uses.extend(listed_uses(on, &view.elements.shared(), &named(nth))?);
                 places.push(place(operand::write(on, view, &named(nth))?)?);
             }
-            written::<T, _>(on, places, shape)
+            written::<T, _>(on, places, uses, shape)
         })?;
         let cuda = |view: MatrixMut<'a, T>| match view.elements {
             Exclusive::Cuda(view) => Some(view),
@@ -149,6 +154,7 @@ impl<'a, T: Element> MatrixListMut<'a, T> {
         // An empty list has the shape of the rectangles, too.
         let shape = Shape { rows, cols, ..alike(parts.iter().copied())? };
         let arrays = dispatch!(device, on => {
+            let uses = listed_uses(on, &view.elements.shared(), "matrix")?.into_iter().collect();
             let (address, len) = place(operand::write(on, &mut view, "matrix")?)?;
             let mut places = Vec::with_capacity(parts.len());
             for part in &parts {
@@ -159,7 +165,7 @@ impl<'a, T: Element> MatrixListMut<'a, T> {
                 let at = at.unwrap_or_else(|| unreachable!("Shape::part: it is inside"));
                 places.push((at, left));
             }
-            written::<T, _>(on, places, shape)
+            written::<T, _>(on, places, uses, shape)
         })?;
         let cuda = match view.elements {
             Exclusive::Cuda(view) => vec![view],
@@ -222,8 +228,12 @@ fn place<B: Backend>(resolved: LocatedOperand<'_, B>) -> Result<(B::Address, u64
 fn list<T: Element, B: Backend>(
     on: On<'_, B>,
     places: Vec<(B::Address, u64)>,
+    mut uses: Vec<Arc<UseLog>>,
     shape: Shape,
 ) -> Result<ListArrays> {
+    // Many matrices may be in one buffer.
+    uses.sort_unstable_by_key(Arc::as_ptr);
+    uses.dedup_by(|one, other| Arc::ptr_eq(one, other));
     let span = shape.span() as u64;
     let memory = united(places.iter().map(|(address, _)| address.range(span)).collect());
     let stretch =
@@ -231,13 +241,14 @@ fn list<T: Element, B: Backend>(
     let stretches = places.iter().map(stretch).collect();
     let arrays: Vec<B::Address> = places.into_iter().map(|(address, _)| address).collect();
     let pointers = on.backend.pointers(&arrays)?;
-    Ok(ListArrays::new(on, ArrayList { elem: T::ELEM, arrays, pointers, stretches, memory }))
+    Ok(ListArrays::new(on, ArrayList { elem: T::ELEM, arrays, pointers, stretches, uses, memory }))
 }
 
 /// List of arrays to be written, as [`list`] builds it. Checks that no two matrices share elements.
 fn written<T: Element, B: Backend>(
     on: On<'_, B>,
     places: Vec<(B::Address, u64)>,
+    uses: Vec<Arc<UseLog>>,
     shape: Shape,
 ) -> Result<ListArrays> {
     let span = shape.span() as u64;
@@ -260,7 +271,7 @@ fn written<T: Element, B: Backend>(
             }
         }
     }
-    list::<T, B>(on, places, shape)
+    list::<T, B>(on, places, uses, shape)
 }
 
 macro_rules! common {

@@ -3,6 +3,7 @@
 mod locate;
 mod slices;
 
+pub(crate) use locate::listed_uses;
 pub use locate::{LocatedOperand, read, resolve, write};
 pub use slices::{SharedSlice, SharedSlices, SliceOwner};
 
@@ -285,6 +286,15 @@ impl<T: Element> Shared<'_, T> {
         matches!(self, Shared::List(..))
     }
 
+    /// Device of the elements, if they are in a buffer of this crate.
+    pub(crate) fn device(&self) -> Option<&Device> {
+        match self {
+            Shared::Buffer(view) => Some(view.device()),
+            Shared::Cuda(_) => None,
+            Shared::List(arrays, _) => Some(&arrays.device),
+        }
+    }
+
     /// Consecutive elements of an array. `None` for a list, or if the range is not inside the
     /// array.
     pub fn part(&self, range: Range<usize>) -> Option<Self> {
@@ -314,6 +324,38 @@ impl<T: Element> Exclusive<'_, T> {
             Exclusive::Buffer(view) => Shared::Buffer(*view),
             Exclusive::Cuda(view) => Shared::Cuda(SharedSlice::new(SliceOwner::ViewMut(view))),
             Exclusive::List(arrays, views) => Shared::List(arrays, SharedSlices::Exclusive(views)),
+        }
+    }
+
+    /// Device of the elements, if they are in a buffer of this crate.
+    pub(crate) fn device(&self) -> Option<&Device> {
+        match self {
+            Exclusive::Buffer(view) => Some(view.device()),
+            Exclusive::Cuda(_) => None,
+            Exclusive::List(arrays, _) => Some(&arrays.device),
+        }
+    }
+
+    /// Elements of two matrices without a common element. `mid` is the offset at which the second
+    /// begins, if all elements of the first are before it. Then the offsets of the second are
+    /// relative to the offset that is returned.
+    ///
+    /// Returns `None` for a list, and for a `cudarc` slice without `mid`: views of slices are
+    /// consecutive elements.
+    pub(crate) fn split(
+        &mut self,
+        mid: Option<usize>,
+    ) -> Option<(Exclusive<'_, T>, Exclusive<'_, T>, usize)> {
+        match self {
+            Exclusive::Buffer(view) => {
+                Some((Exclusive::Buffer(*view), Exclusive::Buffer(*view), 0))
+            }
+            Exclusive::Cuda(view) => {
+                let mid = mid?;
+                let (first, second) = view.try_split_at_mut(mid)?;
+                Some((Exclusive::Cuda(first), Exclusive::Cuda(second), mid))
+            }
+            Exclusive::List(..) => None,
         }
     }
 

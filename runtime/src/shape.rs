@@ -1,5 +1,6 @@
 //! Shapes of matrices within arrays, and arithmetic of extents.
 
+use crate::blocks::PerAxis;
 use crate::error::{Error, Result};
 use std::ops::Range;
 
@@ -66,13 +67,31 @@ impl Shape {
         }
     }
 
-    /// Offsets of the elements from the first one, matrix by matrix and row by row.
-    pub(crate) fn places(&self) -> impl Iterator<Item = usize> {
-        let Self { rows, cols, row_stride, col_stride, .. } = *self;
+    /// Extents of a batch, from the matrices to the columns.
+    pub(crate) fn extents(&self) -> PerAxis {
+        [self.batch().count, self.rows, self.cols]
+    }
+
+    /// Strides of a batch, from the matrices to the columns.
+    pub(crate) fn strides(&self) -> PerAxis {
+        [self.batch().distance, self.row_stride, self.col_stride]
+    }
+
+    /// Extents in messages.
+    pub(crate) fn extents_in_words(&self) -> String {
+        let Self { rows, cols, batch, .. } = self;
+        match batch {
+            None => format!("{rows} x {cols}"),
+            Some(Batch { count, .. }) => format!("a batch of {count} matrices of {rows} x {cols}"),
+        }
+    }
+
+    /// Returns true if two matrices of a batch share an element.
+    pub(crate) fn overlaps_itself(&self) -> bool {
         let Batch { count, distance } = self.batch();
-        let rows =
-            (0..count).flat_map(move |n| (0..rows).map(move |row| n * distance + row * row_stride));
-        rows.flat_map(move |first| (0..cols).map(move |col| first + col * col_stride))
+        let of_one = Self { batch: None, ..*self }.span();
+        let is_reached = |n: &usize| n.saturating_mul(distance) < of_one;
+        (1..count).take_while(is_reached).any(|n| self.overlaps_shifted((n * distance) as u64))
     }
 
     /// Returns true if two matrices of this shape, `distance` elements apart, share an element. The
@@ -237,7 +256,9 @@ fn count(rows: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::Shape;
+    use super::{Batch, Shape};
+    use crate::blocks::offsets;
+    use std::collections::HashSet;
 
     /// The result agrees with a comparison of all offsets.
     #[test]
@@ -260,14 +281,19 @@ mod tests {
             for shape in [Shape { row_stride: pitch, ..packed }, apart] {
                 for shape in [shape, shape.transposed()] {
                     for distance in 0..60 {
-                        let shared =
-                            shape.places().any(|at| shape.places().any(|of| of + distance == at));
+                        let places = || offsets(shape.extents(), shape.strides());
+                        let shared = places().any(|at| places().any(|of| of + distance == at));
                         assert_eq!(
                             shape.overlaps_shifted(distance as u64),
                             shared,
                             "{shape:?} {distance}"
                         );
                         met += usize::from(shared);
+                        let batch = Shape { batch: Some(Batch { count: 3, distance }), ..shape };
+                        let mut seen = HashSet::new();
+                        let mut places = offsets(batch.extents(), batch.strides());
+                        let shared = !places.all(|at| seen.insert(at));
+                        assert_eq!(batch.overlaps_itself(), shared, "{batch:?}");
                     }
                 }
             }

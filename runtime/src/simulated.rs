@@ -99,7 +99,7 @@ impl Device {
     /// # Ok::<(), gemm_runtime::Error>(())
     /// ```
     pub fn simulator_of(simulation: Simulation) -> Self {
-        Self::new("the simulator".to_owned(), DeviceBackend::Simulator(Simulator(simulation)))
+        Self::new("the simulator".to_owned(), DeviceBackend::Simulator(Simulator::new(simulation)))
     }
 
     /// Device of [`Device::auto`] if there is no GPU.

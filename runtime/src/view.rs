@@ -1,8 +1,9 @@
 //! Views of matrices in device memory, without a copy.
 
+use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
-use crate::operand::{Exclusive, Input, Output, Shared, Vector, VectorMut, input, output};
+use crate::operand::{Exclusive, Input, InputOf, Output, Shared, Vector, VectorMut, input, output};
 use crate::shape::{Batch, Shape, extent};
 use gemm_dsl::target::element::Element;
 use std::fmt;
@@ -234,6 +235,119 @@ impl<'a, T: Element> MatrixMut<'a, T> {
         Ok(Self { elements: self.elements, shape })
     }
 
+    /// Views of the rows before `row` and of the others, for a kernel or two to write; for a batch,
+    /// of the same rows of each matrix.
+    ///
+    /// A launch checks the memory ranges of its operands, from the first element to the last. So one
+    /// launch cannot read the columns of one view and write those of the other. It can if the views
+    /// are rows of a row-major matrix.
+    ///
+    /// ```
+    /// use gemm_runtime::Device;
+    ///
+    /// let device = Device::simulator();
+    /// let mut x = device.upload_matrix(&[1.0, 2.0, 3.0, 4.0], 2, 2)?;
+    /// let mut view = x.view_mut();
+    /// let (first, mut second) = view.split_at_row_mut(1)?;
+    /// second.copy_from(&first)?;
+    /// assert_eq!(device.download(&x)?, [1.0, 2.0, 1.0, 2.0]);
+    /// # Ok::<(), gemm_runtime::Error>(())
+    /// ```
+    ///
+    /// The matrix cannot be used as long as one of the views is:
+    ///
+    /// ```compile_fail,E0499
+    /// # let device = gemm_runtime::Device::simulator();
+    /// let mut x = device.alloc_matrix(2, 2)?;
+    /// let mut view = x.view_mut();
+    /// let (_, mut second) = view.split_at_row_mut(1)?;
+    /// view.fill(1.0)?;
+    /// second.fill(2.0)?;
+    /// # Ok::<(), gemm_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// * [`Error::OutOfRange`](crate::Error::OutOfRange) if the matrix has fewer rows.
+    /// * [`Error::PartOfList`](crate::Error::PartOfList) if the view is a list.
+    /// * [`Error::Interleaved`](crate::Error::Interleaved) if the matrix is in a `cudarc` slice and
+    ///   the parts are not one after the other in memory.
+    pub fn split_at_row_mut(&mut self, row: usize) -> Result<(MatrixMut<'_, T>, MatrixMut<'_, T>)> {
+        let is_list = self.elements.is_list();
+        let (rows, cols) = (self.shape.rows, self.shape.cols);
+        let first = part(&self.shape, is_list, 0..row, 0..cols)?;
+        self.split(first, part(&self.shape, is_list, row..rows, 0..cols)?)
+    }
+
+    /// Views of the columns before `col` and of the others, as
+    /// [`split_at_row_mut`](Self::split_at_row_mut) returns them for rows.
+    ///
+    /// # Errors
+    /// Returns the errors of [`split_at_row_mut`](Self::split_at_row_mut).
+    pub fn split_at_col_mut(&mut self, col: usize) -> Result<(MatrixMut<'_, T>, MatrixMut<'_, T>)> {
+        let is_list = self.elements.is_list();
+        let (rows, cols) = (self.shape.rows, self.shape.cols);
+        let first = part(&self.shape, is_list, 0..rows, 0..col)?;
+        self.split(first, part(&self.shape, is_list, 0..rows, col..cols)?)
+    }
+
+    /// Views of two parts without a common element.
+    fn split(
+        &mut self,
+        first: Shape,
+        second: Shape,
+    ) -> Result<(MatrixMut<'_, T>, MatrixMut<'_, T>)> {
+        if self.shape.overlaps_itself() {
+            let named = |nth: usize| format!("matrix {nth} of the batch");
+            return Err(Error::Overlap { written: named(1), other: named(0) });
+        }
+        // An empty part begins at offset 0, so that it is inside any array.
+        let [first, second] = [first, second]
+            .map(|part| if part.count() == 0 { Shape { start: 0, ..part } } else { part });
+        let mid = match (first.count(), second.count()) {
+            (0, _) => Some(0),
+            (_, 0) => Some(self.elements.len()),
+            _ => Some(second.start).filter(|mid| first.start + first.span() <= *mid),
+        };
+        let (one, other, start) = self.elements.split(mid).ok_or(Error::Interleaved)?;
+        let second = Shape { start: second.start.saturating_sub(start), ..second };
+        let (one, other) = (
+            MatrixMut { elements: one, shape: first },
+            MatrixMut { elements: other, shape: second },
+        );
+        Ok((one, other))
+    }
+
+    /// Copies elements from the host, row by row, as [`Matrix::write`] does.
+    ///
+    /// # Errors
+    /// * [`Error::NoDevice`](crate::Error::NoDevice) for a matrix in a `cudarc` slice.
+    /// * The errors of [`Device::write`].
+    pub fn write(&mut self, elements: &[T]) -> Result<()> {
+        self.device("write(&mut target, elements)")?.write(self, elements)
+    }
+
+    /// Copies a matrix of the same shape and device, as [`Matrix::copy_from`] does.
+    ///
+    /// # Errors
+    /// * [`Error::NoDevice`](crate::Error::NoDevice) for a matrix in a `cudarc` slice.
+    /// * The errors of [`Device::copy`].
+    pub fn copy_from(&mut self, source: &(impl InputOf<T> + ?Sized)) -> Result<()> {
+        self.device("copy(&source, &mut target)")?.copy(source, self)
+    }
+
+    /// Sets all elements to a value, as [`Device::fill`] does.
+    ///
+    /// # Errors
+    /// * [`Error::NoDevice`](crate::Error::NoDevice) for a matrix in a `cudarc` slice.
+    /// * The errors of [`Device::fill`].
+    pub fn fill(&mut self, value: T) -> Result<()> {
+        self.device("fill(&mut target, value)")?.fill(self, value)
+    }
+
+    fn device(&self, call: &'static str) -> Result<Device> {
+        self.elements.device().cloned().ok_or(Error::NoDevice { call })
+    }
+
     /// Transpose of the matrix, without a copy: rows and columns, and their strides, are exchanged.
     pub fn t(&mut self) -> MatrixMut<'_, T> {
         MatrixMut { elements: self.elements.reborrow(), shape: self.shape.transposed() }
@@ -284,6 +398,18 @@ macro_rules! extents {
             /// Returns the distance between neighbours in a row, in elements.
             pub fn col_stride(&self) -> usize {
                 self.shape.col_stride
+            }
+
+            /// Copies the elements into host memory, row by row, as
+            /// [`Device::read_into`](crate::Device::read_into) does.
+            ///
+            /// # Errors
+            /// * [`Error::NoDevice`](crate::Error::NoDevice) for a matrix in a `cudarc` slice.
+            /// * The errors of [`Device::read_into`](crate::Device::read_into).
+            pub fn read_into(&self, elements: &mut [T]) -> Result<()> {
+                let call = "read_into(&array, elements)";
+                let device = self.elements.device().ok_or(Error::NoDevice { call })?;
+                device.read_into(self, elements)
             }
         }
 

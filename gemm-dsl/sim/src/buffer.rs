@@ -161,6 +161,18 @@ impl Buffer {
         fits
     }
 
+    /// Copies the first `values.len()` elements bit for bit. If there are more values than elements,
+    /// or their sizes differ, it returns false and copies nothing.
+    pub fn copy_to<T: Element>(&self, values: &mut [T]) -> bool {
+        let fits = values.len() <= self.len && T::ELEM.size() == self.elem.size();
+        if fits {
+            for (i, value) in values.iter_mut().enumerate() {
+                *value = T::from_bits(self.read(i));
+            }
+        }
+        fits
+    }
+
     /// Overwrites the first elements with those of another buffer, bit for bit. If the other buffer
     /// is longer, or the element sizes differ, it returns false and writes nothing.
     pub fn copy_of(&self, other: &Self) -> bool {

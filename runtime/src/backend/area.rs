@@ -1,7 +1,8 @@
 //! Rectangles of device memory, for copies.
 
 use super::Backend;
-use crate::error::Result;
+use crate::blocks::Blocks;
+use crate::error::{Error, Result};
 use crate::kernel_arg::Address;
 use gemm_dsl::target::element::Element;
 use std::ops::Range;
@@ -60,24 +61,43 @@ impl<B: Backend> Area<B> {
         Some(Self { first, ..part })
     }
 
-    /// Address of the first element of each row.
-    pub fn lines(&self) -> impl Iterator<Item = Option<B::Address>> {
-        let rows = if self.cols == 0 { 0 } else { self.rows };
-        (0..rows).map(|row| self.first.part((row * self.pitch) as u64, self.cols as u64))
+    /// Copy of this area to another of the same extents.
+    pub(super) fn blocks_to(&self, to: &Self) -> Result<Blocks> {
+        if (self.rows, self.cols) != (to.rows, to.cols) {
+            return Err(Error::Internal("a copy between areas of unequal extents".to_owned()));
+        }
+        Ok(match self.is_packed() && to.is_packed() {
+            true => Blocks::rows(1, self.len(), self.len(), self.len()),
+            false => Blocks::rows(self.rows, self.cols, to.pitch, self.pitch),
+        })
     }
 }
 
-/// Back end that copies rectangles.
+/// Copies of rectangles.
 pub trait Areas: Backend {
     /// Copies the elements of one area to another of the same extents, in the order of the device's
     /// other work.
-    fn copy_area(&self, from: &Area<Self>, to: &Area<Self>) -> Result<()>;
+    fn copy_area(&self, from: &Area<Self>, to: &Area<Self>) -> Result<()> {
+        self.copy(&to.first, &from.first, &from.blocks_to(to)?)
+    }
 
     /// Copies an area to the host, row by row, after all work so far. `T` must be the type of the
     /// address.
-    fn read_area<T: Element>(&self, from: &Area<Self>) -> Result<Vec<T>>;
+    fn read_area<T: Element>(&self, from: &Area<Self>) -> Result<Vec<T>> {
+        let mut elements = vec![T::default(); from.len()];
+        let blocks = Blocks::rows(from.rows, from.cols, from.cols, from.pitch);
+        self.read(&mut elements, &from.first, &blocks)?;
+        Ok(elements)
+    }
 
     /// Copies elements from the host to an area, row by row. The slice may be changed after the
     /// call returns.
-    fn write_area<T: Element>(&self, to: &Area<Self>, elements: &[T]) -> Result<()>;
+    fn write_area<T: Element>(&self, to: &Area<Self>, elements: &[T]) -> Result<()> {
+        if elements.len() != to.len() {
+            return Err(Error::Internal("an area and its elements differ in number".to_owned()));
+        }
+        self.write(&to.first, elements, &Blocks::rows(to.rows, to.cols, to.pitch, to.cols))
+    }
 }
+
+impl<B: Backend> Areas for B {}

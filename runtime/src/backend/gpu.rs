@@ -4,33 +4,45 @@
 //! need no other synchronisation. A user may use slices on other streams of the context, so
 //! [`Gpu::pass`] orders a launch with the work of other streams on its slices.
 
-mod area;
 mod code;
+mod copy;
+mod fill;
+mod host;
 mod memory;
 mod replacement;
 mod scratch;
 mod slice_use;
+mod use_log;
 
+pub(crate) use host::HostMemory;
 pub(crate) use memory::{Allocation, GpuAddress};
 pub use replacement::Replacement;
 pub(crate) use scratch::Workspace;
 pub use slice_use::SliceUse;
+pub use use_log::{Access, StreamGroup, UseLog};
 
 use super::driver::{self, failed};
-use super::{Area, Areas, Backend, Borrowed};
+use super::{Backend, Borrowed};
 use crate::backend::StepCounters;
+use crate::blocks::Blocks;
 use crate::cache::Cache;
 use crate::compile::Arch;
 use crate::error::{Error, Result};
+use crate::event::Event;
 use crate::kernel_arg::KernelArg;
+use crate::pinned::Pinned;
 use crate::program::{CachedProgram, KernelLoad};
+use crate::transfer::Transfer;
 use cudarc::driver::sys::{CUdevice_attribute as Attribute, CUstreamCaptureStatus};
-use cudarc::driver::{CudaContext, CudaStream, CudaView, CudaViewMut, DeviceSlice, SyncOnDrop};
+use cudarc::driver::{
+    CudaContext, CudaEvent, CudaStream, CudaView, CudaViewMut, DeviceSlice, SyncOnDrop,
+};
 use gemm_dsl::ir::Elem;
 use gemm_dsl::ir::program::KernelId;
 use gemm_dsl::target::element::Element;
 use replacement::Replacements;
 use scratch::Scratch;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// `CU_STREAM_PER_THREAD`, which is a different stream in each thread.
@@ -47,7 +59,11 @@ pub struct Gpu {
     cache: Cache,
     replacements: Mutex<Replacements>,
     scratch: Mutex<Scratch>,
+    /// Number of allocations so far.
+    allocations: AtomicU64,
     stream: Arc<CudaStream>,
+    /// Streams that share buffers with this one.
+    group: Arc<StreamGroup>,
     /// Further stream of the context, which never has any work.
     bystander: Arc<CudaStream>,
     context: Arc<CudaContext>,
@@ -97,10 +113,28 @@ impl Gpu {
             cache,
             replacements: Mutex::default(),
             scratch: Mutex::default(),
+            allocations: AtomicU64::new(0),
             stream,
+            group: Arc::default(),
             bystander: context.per_thread_stream(),
             context,
         })
+    }
+
+    /// GPU with a new stream, which shares the buffers of this one. The new stream begins after all
+    /// work so far.
+    pub(crate) fn on_new_stream(&self) -> Result<Self> {
+        self.refuse_capture("creating a stream")?;
+        let stream = self.context.new_stream().map_err(failed("creating a stream"))?;
+        self.group.add_stream();
+        stream.join(&self.stream).map_err(failed("waiting for the first stream"))?;
+        let gpu = Self::new(Arc::clone(&self.context), stream, Cache::from_env())?;
+        Ok(Self { group: Arc::clone(&self.group), ..gpu })
+    }
+
+    /// Streams that share buffers.
+    pub(crate) fn group(&self) -> &Arc<StreamGroup> {
+        &self.group
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -162,6 +196,18 @@ impl Gpu {
         Ok((address, Some(used)))
     }
 
+    /// Records an event after all work on the stream so far.
+    pub(crate) fn record(&self) -> Result<Event> {
+        self.refuse_capture("recording an event")?;
+        self.stream.record_event(None).map(Event::recorded).map_err(failed("recording an event"))
+    }
+
+    /// Makes the stream wait for an event.
+    pub(crate) fn wait_for(&self, event: &CudaEvent) -> Result<()> {
+        self.refuse_capture("waiting for an event")?;
+        self.stream.wait(event).map_err(failed("waiting for an event"))
+    }
+
     fn is_capturing(&self) -> Result<bool> {
         let status = self.stream.capture_status();
         let status = status.map_err(failed("asking whether the stream is captured"))?;
@@ -186,15 +232,31 @@ impl Backend for Gpu {
         self.allocate(elem, len)
     }
 
+    fn allocations(&self) -> u64 {
+        self.allocations.load(Ordering::Relaxed)
+    }
+
     fn address(allocation: &Allocation) -> GpuAddress {
         allocation.address()
+    }
+
+    fn use_log(allocation: &Allocation) -> Option<&Arc<UseLog>> {
+        Some(allocation.uses())
+    }
+
+    fn begin_use<'a>(
+        &'a self,
+        logs: &'a [Arc<UseLog>],
+        access: Access,
+    ) -> Result<Option<SliceUse<'a>>> {
+        self.begin_use(logs, access).map(|used| Some(SliceUse::Buffers(used)))
     }
 
     /// Stores the addresses as an array in GPU memory.
     fn pointers(&self, to: &[GpuAddress]) -> Result<Allocation> {
         let addresses: Vec<u64> = to.iter().map(|address| address.at).collect();
-        let pointers = self.allocate(Elem::U64, addresses.len() as u64)?;
-        self.copy_in(&pointers.address(), &addresses)?;
+        let (pointers, len) = (self.allocate(Elem::U64, addresses.len() as u64)?, addresses.len());
+        self.write_blocks(&pointers.address(), &addresses, &Blocks::rows(1, len, len, len))?;
         Ok(pointers)
     }
 
@@ -202,12 +264,43 @@ impl Backend for Gpu {
         self.set_zero(at, len)
     }
 
-    fn write<T: Element>(&self, to: &GpuAddress, elements: &[T]) -> Result<()> {
-        self.copy_in(to, elements)
+    fn fill<T: Element>(&self, to: &GpuAddress, value: T, blocks: &Blocks) -> Result<()> {
+        self.fill_blocks(to, value, blocks)
     }
 
-    fn read<T: Element>(&self, from: &GpuAddress, len: u64) -> Result<Vec<T>> {
-        self.copy_out(from, len)
+    fn copy(&self, to: &GpuAddress, from: &GpuAddress, blocks: &Blocks) -> Result<()> {
+        self.copy_blocks(&self.stream, to, from, blocks)
+    }
+
+    fn write<T: Element>(&self, to: &GpuAddress, elements: &[T], blocks: &Blocks) -> Result<()> {
+        self.write_blocks(to, elements, blocks)
+    }
+
+    fn read<T: Element>(
+        &self,
+        elements: &mut [T],
+        from: &GpuAddress,
+        blocks: &Blocks,
+    ) -> Result<()> {
+        self.read_blocks(elements, from, blocks)
+    }
+
+    fn start_write<T: Element>(
+        &self,
+        to: &GpuAddress,
+        elements: Pinned<T>,
+        blocks: &Blocks,
+    ) -> Result<Transfer<T>> {
+        self.begin_write(to, elements, blocks)
+    }
+
+    fn start_read<T: Element>(
+        &self,
+        elements: Pinned<T>,
+        from: &GpuAddress,
+        blocks: &Blocks,
+    ) -> Result<Transfer<T>> {
+        self.begin_read(elements, from, blocks)
     }
 
     fn workspace(&self) -> Workspace<'_> {
@@ -279,19 +372,5 @@ impl Backend for Gpu {
         let owner = Arc::clone(view.stream());
         let (at, used) = self.pass(&owner, |stream| view.view_ptr_mut(stream))?;
         Ok(Some((GpuAddress { at, elem: T::ELEM }, used)))
-    }
-}
-
-impl Areas for Gpu {
-    fn copy_area(&self, from: &Area<Self>, to: &Area<Self>) -> Result<()> {
-        self.copy_area_on(&self.stream, from, to)
-    }
-
-    fn read_area<T: Element>(&self, from: &Area<Self>) -> Result<Vec<T>> {
-        self.area_out(from)
-    }
-
-    fn write_area<T: Element>(&self, to: &Area<Self>, elements: &[T]) -> Result<()> {
-        self.area_in(to, elements)
     }
 }

@@ -9,7 +9,9 @@ pub mod watch;
 pub use counters::StepCounters;
 pub use gemm_sim::{Counters, Quantity, SassCounters, SimError};
 
-use super::{Area, Areas, Backend};
+use super::Backend;
+use super::gpu::StreamGroup;
+use crate::blocks::Blocks;
 use crate::error::{Error, Result};
 use crate::kernel_arg::{Address, KernelArg};
 use crate::program::CachedProgram;
@@ -20,10 +22,33 @@ use gemm_sim::{Buffer, BufferArg, Options};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use watch::{Arguments, KernelRun, Watch};
 
 /// Simulator as a back end.
-pub struct Simulator(pub(crate) Simulation);
+pub struct Simulator {
+    pub(crate) options: Simulation,
+    /// Number of allocations of buffers so far.
+    allocations: AtomicU64,
+    /// Devices that share buffers with this one.
+    group: Arc<StreamGroup>,
+}
+
+impl Simulator {
+    pub(crate) fn new(options: Simulation) -> Self {
+        Self { options, allocations: AtomicU64::new(0), group: Arc::default() }
+    }
+
+    /// Simulator that shares the buffers of this one.
+    pub(crate) fn on_new_stream(&self) -> Self {
+        Self { group: Arc::clone(&self.group), ..Self::new(self.options.clone()) }
+    }
+
+    /// Devices that share buffers.
+    pub(crate) fn group(&self) -> &Arc<StreamGroup> {
+        &self.group
+    }
+}
 
 /// Options of a simulator, for [`Device::simulator_of`](crate::Device::simulator_of). The default
 /// options are those of [`Device::simulator`](crate::Device::simulator).
@@ -90,9 +115,29 @@ impl Address for Buffer {
     }
 }
 
-/// Error for an area that is not inside its memory. The creator of the area has a bug.
-fn outside() -> Error {
-    Error::Internal("an area reaches beyond its memory".to_owned())
+/// Allocates zeros.
+fn allocate(elem: Elem, len: u64) -> Result<Buffer> {
+    let bytes = len.saturating_mul(elem.size().into());
+    // Reserves memory fallibly first: the process would abort if a plain allocation failed.
+    let room = usize::try_from(bytes).ok().and_then(|bytes| {
+        Vec::<u8>::new().try_reserve_exact(bytes).ok()?;
+        usize::try_from(len).ok()
+    });
+    let len = room.ok_or_else(|| Error::OutOfMemory {
+        bytes,
+        device: "the simulator (memory of this process)".to_owned(),
+    })?;
+    Ok(Buffer::zeros_of(elem, len))
+}
+
+/// Copies the rows of blocks. `copy` gets the offsets of a row on the target and on the source, and
+/// returns `None` if the row is not inside its memory: the creator of the blocks has a bug.
+fn each_row(blocks: &Blocks, mut copy: impl FnMut(usize, usize) -> Option<()>) -> Result<()> {
+    for (to, from) in blocks.starts_of_rows() {
+        let copied = copy(to, from);
+        copied.ok_or_else(|| Error::Internal("a copy reaches beyond its memory".to_owned()))?;
+    }
+    Ok(())
 }
 
 impl Backend for Simulator {
@@ -102,17 +147,12 @@ impl Backend for Simulator {
     type Workspace<'b> = ();
 
     fn alloc(&self, elem: Elem, len: u64) -> Result<Buffer> {
-        let bytes = len.saturating_mul(elem.size().into());
-        // Reserves memory fallibly first: the process would abort if a plain allocation failed.
-        let room = usize::try_from(bytes).ok().and_then(|bytes| {
-            Vec::<u8>::new().try_reserve_exact(bytes).ok()?;
-            usize::try_from(len).ok()
-        });
-        let len = room.ok_or_else(|| Error::OutOfMemory {
-            bytes,
-            device: "the simulator (memory of this process)".to_owned(),
-        })?;
-        Ok(Buffer::zeros_of(elem, len))
+        self.allocations.fetch_add(1, Ordering::Relaxed);
+        allocate(elem, len)
+    }
+
+    fn allocations(&self) -> u64 {
+        self.allocations.load(Ordering::Relaxed)
     }
 
     fn address(allocation: &Buffer) -> Buffer {
@@ -132,28 +172,40 @@ impl Backend for Simulator {
         Ok(())
     }
 
-    fn write<T: Element>(&self, to: &Buffer, elements: &[T]) -> Result<()> {
-        if !to.copy_from(elements) {
-            unreachable!("the caller has allocated for these elements")
-        }
-        Ok(())
+    fn fill<T: Element>(&self, to: &Buffer, value: T, blocks: &Blocks) -> Result<()> {
+        let row = vec![value; blocks.cols];
+        each_row(blocks, |at, _| to.view(at, row.len())?.copy_from(&row).then_some(()))
     }
 
-    fn read<T: Element>(&self, from: &Buffer, len: u64) -> Result<Vec<T>> {
-        let elements = from.part(0, len).and_then(|part| part.to_vec_of());
-        Ok(elements.unwrap_or_else(|| unreachable!("the elements exist, and have this type")))
+    fn copy(&self, to: &Buffer, from: &Buffer, blocks: &Blocks) -> Result<()> {
+        let cols = blocks.cols;
+        each_row(blocks, |at, of| to.view(at, cols)?.copy_of(&from.view(of, cols)?).then_some(()))
+    }
+
+    fn write<T: Element>(&self, to: &Buffer, elements: &[T], blocks: &Blocks) -> Result<()> {
+        let cols = blocks.cols;
+        each_row(blocks, |at, of| {
+            to.view(at, cols)?.copy_from(elements.get(of..of + cols)?).then_some(())
+        })
+    }
+
+    fn read<T: Element>(&self, elements: &mut [T], from: &Buffer, blocks: &Blocks) -> Result<()> {
+        let cols = blocks.cols;
+        each_row(blocks, |at, of| {
+            from.view(of, cols)?.copy_to(elements.get_mut(at..at + cols)?).then_some(())
+        })
     }
 
     fn workspace(&self) {}
 
     fn scratch(&self, _: &mut (), _: usize, elem: Elem, len: u64) -> Result<Buffer> {
-        self.alloc(elem, len)
+        allocate(elem, len)
     }
 
     /// Allocates new zeros for each launch, because in the simulator launches of different threads
     /// may overlap.
     fn scratch_of_zeros(&self, _: &mut (), _: usize, elem: Elem, len: u64) -> Result<Buffer> {
-        self.alloc(elem, len)
+        allocate(elem, len)
     }
 
     fn holds_zeros(_: &mut (), _: bool) {}
@@ -180,7 +232,7 @@ impl Backend for Simulator {
         // A `Call` does not record the arrays that it was bound with, so the simulator binds them
         // itself.
         let mut options = Options::default();
-        let Simulation { instructions, compiled, unchecked, watch } = &self.0;
+        let Simulation { instructions, compiled, unchecked, watch } = &self.options;
         options.instructions = *instructions;
         options.compiled = *compiled;
         options.unchecked = *unchecked;
@@ -199,37 +251,6 @@ impl Backend for Simulator {
     }
 
     fn synchronize(&self) -> Result<()> {
-        Ok(())
-    }
-}
-
-impl Areas for Simulator {
-    fn copy_area(&self, from: &Area<Self>, to: &Area<Self>) -> Result<()> {
-        for (from, to) in from.lines().zip(to.lines()) {
-            let (from, to) = (from.ok_or_else(outside)?, to.ok_or_else(outside)?);
-            if !to.copy_of(&from) {
-                return Err(outside());
-            }
-        }
-        Ok(())
-    }
-
-    fn read_area<T: Element>(&self, from: &Area<Self>) -> Result<Vec<T>> {
-        let mut all = Vec::with_capacity(from.len());
-        for line in from.lines() {
-            let line: Option<Vec<T>> = line.and_then(|line| line.to_vec_of());
-            all.extend(line.ok_or_else(outside)?);
-        }
-        Ok(all)
-    }
-
-    fn write_area<T: Element>(&self, to: &Area<Self>, elements: &[T]) -> Result<()> {
-        let lines = to.lines().zip(elements.chunks(to.cols.max(1)));
-        for (line, elements) in lines {
-            if !line.is_some_and(|line| line.copy_from(elements)) {
-                return Err(outside());
-            }
-        }
         Ok(())
     }
 }

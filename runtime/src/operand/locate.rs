@@ -1,14 +1,15 @@
 //! Location of operands: checks that they belong to the device, and gives their addresses.
 
 use super::{Exclusive, Input, ListArrays, Output, Shared};
-use crate::backend::gpu::SliceUse;
-use crate::backend::{ArrayList, Backend, Place};
+use crate::backend::gpu::{Access, SliceUse, UseLog};
+use crate::backend::{ArrayList, Backend, Borrowed, Place};
 use crate::buffer::{BufferView, ELEMENTS};
 use crate::device::{Device, On};
 use crate::error::{Error, Owner, Result};
 use crate::kernel_arg::Address;
 use crate::shape::Shape;
 use gemm_dsl::target::element::Element;
+use std::sync::Arc;
 
 /// Operand on the device of the call.
 pub struct LocatedOperand<'a, B: Backend> {
@@ -64,14 +65,16 @@ pub fn resolve<'a, T: Element, B: Backend>(
     let slice =
         |view| on.backend.slice(view)?.ok_or_else(|| wrong_device(on, argument, Owner::Context));
     let (address, used) = match elements {
-        Shared::Buffer(view) => (view_of(on, &view, argument)?, None),
+        Shared::Buffer(view) => view_of(on, &view, Access::Read, argument)?,
         Shared::Cuda(part) => slice(part.view())?,
         Shared::List(arrays, slices) => {
-            let place = Place::List(listed(on, arrays, argument)?);
+            let list = listed(on, arrays, argument)?;
             let used = slices.views().into_iter().map(slice);
             let used = used.filter_map(|slice| slice.map(|(_, used)| used).transpose());
             let all_used = used.collect::<Result<_>>()?;
-            return Ok(LocatedOperand { place, shape, _used: None, _all_used: all_used });
+            let used = on.backend.begin_use(&list.uses, Access::Read)?;
+            let place = Place::List(list);
+            return Ok(LocatedOperand { place, shape, _used: used, _all_used: all_used });
         }
     };
     resolved(address, used, len, shape, argument)
@@ -89,14 +92,16 @@ pub fn write<'a, B: Backend, O: Output + ?Sized>(
         on.backend.slice_mut(view)?.ok_or_else(|| wrong_device(on, argument, Owner::Context))
     };
     let (address, used) = match elements {
-        Exclusive::Buffer(view) => (view_of(on, &view, argument)?, None),
+        Exclusive::Buffer(view) => view_of(on, &view, Access::Write, argument)?,
         Exclusive::Cuda(view) => slice(view)?,
         Exclusive::List(arrays, views) => {
-            let place = Place::List(listed(on, arrays, argument)?);
+            let list = listed(on, arrays, argument)?;
             let used = views.into_iter().map(slice);
             let used = used.filter_map(|slice| slice.map(|(_, used)| used).transpose());
             let all_used = used.collect::<Result<_>>()?;
-            return Ok(LocatedOperand { place, shape, _used: None, _all_used: all_used });
+            let used = on.backend.begin_use(&list.uses, Access::Write)?;
+            let place = Place::List(list);
+            return Ok(LocatedOperand { place, shape, _used: used, _all_used: all_used });
         }
     };
     resolved(address, used, len, shape, argument)
@@ -113,21 +118,40 @@ fn listed<'a, B: Backend>(
     ours.ok_or_else(|| wrong_device(on, argument, owner_of(owner)))
 }
 
-/// Address of a buffer view, checked to belong to the device.
-fn view_of<T: Element, B: Backend>(
-    on: On<'_, B>,
-    view: &BufferView<'_, T>,
+/// Address of a buffer view, checked to belong to the device or to one that shares its buffers, and
+/// ordered after the work of other streams.
+fn view_of<'a, T: Element, B: Backend>(
+    on: On<'a, B>,
+    view: &BufferView<'a, T>,
+    access: Access,
     argument: &str,
-) -> Result<B::Address> {
+) -> Result<Borrowed<'a, B>> {
     let (buffer, start, len) = view.parts();
     let owner = buffer.device();
-    let ours = if owner.is_same(on.device) { buffer.address::<B>() } else { None };
-    let whole = ours.ok_or_else(|| wrong_device(on, argument, owner_of(owner)))?;
-    let part = whole.part(start as u64, len as u64);
-    part.ok_or_else(|| {
+    let ours = owner.is_same(on.device) || owner.shares_buffers(on.device);
+    let memory = if ours { buffer.allocation::<B>() } else { None };
+    let memory = memory.ok_or_else(|| wrong_device(on, argument, owner_of(owner)))?;
+    let part = B::address(memory).part(start as u64, len as u64);
+    let part = part.ok_or_else(|| {
         let (end, len) = (start.saturating_add(len), buffer.len());
         Error::OutOfRange { start, end, len, of: ELEMENTS }
-    })
+    })?;
+    let logs = B::use_log(memory).map(std::slice::from_ref).unwrap_or_default();
+    Ok((part, on.backend.begin_use(logs, access)?))
+}
+
+/// Uses of the buffer of a list's matrix. The list belongs to the device, and its buffers must, too.
+pub(crate) fn listed_uses<T: Element, B: Backend>(
+    on: On<'_, B>,
+    elements: &Shared<'_, T>,
+    argument: &str,
+) -> Result<Option<Arc<UseLog>>> {
+    let Shared::Buffer(view) = elements else { return Ok(None) };
+    let (buffer, ..) = view.parts();
+    if !buffer.device().is_same(on.device) {
+        return Err(wrong_device(on, argument, owner_of(buffer.device())));
+    }
+    Ok(buffer.allocation::<B>().and_then(B::use_log).map(Arc::clone))
 }
 
 fn owner_of(device: &Device) -> Owner {

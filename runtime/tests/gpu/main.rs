@@ -3,6 +3,7 @@
 mod capture;
 mod memory;
 mod start;
+mod transfers;
 
 use gemm_runtime::{Device, ReduceKernel, ReduceSpec, Variant, compile};
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -34,6 +35,11 @@ fn main() -> ExitCode {
         trial("work_on_other_streams_is_waited_for", memory::other_streams),
         trial("work_on_streams_per_thread_is_waited_for", memory::per_thread_stream),
         trial("buffers_may_be_dropped_in_any_thread", memory::dropped_elsewhere),
+        trial("random_views_hold_what_was_written", || on_gpu(transfers::random_views)),
+        trial("halves_are_separate_and_complete", || on_gpu(transfers::halves)),
+        trial("asynchronous_transfers_are_ordered", || on_gpu(transfers::asynchronous)),
+        trial("streams_that_share_buffers_are_ordered", || on_gpu(transfers::streams)),
+        trial("a_loop_allocates_nothing", || on_gpu(transfers::no_allocation)),
         trial("a_launch_can_be_captured", capture::buffers),
         trial("a_launch_on_slices_can_be_captured", capture::slices),
         trial("a_first_launch_in_a_capture_is_refused", capture::first_launch),
@@ -48,6 +54,10 @@ fn main() -> ExitCode {
     // One at a time: some tests fill the memory.
     arguments.test_threads.get_or_insert(1);
     libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+fn on_gpu(check: fn(&Device) -> transfers::Checked) -> Outcome {
+    check(&Device::cuda(0)?).map_err(|error| error.to_string().into())
 }
 
 fn sum() -> Result<ReduceKernel, Failed> {

@@ -1,15 +1,16 @@
 //! GPU memory: allocations and copies.
 
 use super::Gpu;
-use crate::backend::Backend;
+use super::use_log::UseLog;
 use crate::backend::driver::failed;
 use crate::error::{Error, Result};
 use crate::kernel_arg::Address;
 use cudarc::driver::sys::CUresult;
 use cudarc::driver::{CudaSlice, DevicePtr, DriverError, result};
 use gemm_dsl::ir::Elem;
-use gemm_dsl::target::element::Element;
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Address of elements in GPU memory.
 #[derive(Clone, Debug)]
@@ -44,16 +45,24 @@ pub(super) fn bytes(elem: Elem, len: u64) -> u64 {
     len.saturating_mul(elem.size().into())
 }
 
-/// Allocation that is freed in the order of the device's stream.
+/// Allocation that is freed in the order of the device's stream, or memory of another owner.
 pub struct Allocation {
-    slice: CudaSlice<u8>,
+    /// `None` for memory of another owner.
+    slice: Option<CudaSlice<u8>>,
     address: GpuAddress,
+    /// Uses by several streams.
+    uses: Arc<UseLog>,
 }
 
 impl Allocation {
     /// Address of the first element, a multiple of 256.
     pub(super) fn address(&self) -> GpuAddress {
         self.address.clone()
+    }
+
+    /// Uses by several streams.
+    pub(super) fn uses(&self) -> &Arc<UseLog> {
+        &self.uses
     }
 
     /// Address of the first element, as an argument of a kernel.
@@ -66,11 +75,14 @@ impl Drop for Allocation {
     fn drop(&mut self) {
         // `cudarc` frees memory in the current context, but this thread may have none. If the
         // context cannot be bound, the free fails too, and the memory is freed with the context.
-        _ = self.slice.context().bind_to_thread();
+        if let Some(slice) = &self.slice {
+            _ = slice.context().bind_to_thread();
+            slice.context().record_err(self.uses.wait_for_all(slice.stream()));
+        }
     }
 }
 
-#[allow(unsafe_code, reason = "the driver copies between addresses")]
+#[allow(unsafe_code, reason = "the driver allocates and clears memory")]
 impl Gpu {
     /// Allocates uninitialised memory for `len` elements.
     pub(super) fn allocate(&self, elem: Elem, len: u64) -> Result<Allocation> {
@@ -86,41 +98,16 @@ impl Gpu {
             DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY) => self.too_large(elem, len),
             error => failed(format!("allocating {bytes} bytes"))(error),
         })?;
+        self.allocations.fetch_add(1, Ordering::Relaxed);
         // No work has used the slice yet, so there is nothing to wait for.
         let (at, _) = slice.device_ptr(&self.stream);
-        Ok(Allocation { slice, address: GpuAddress { at, elem } })
+        let uses = Arc::default();
+        Ok(Allocation { slice: Some(slice), address: GpuAddress { at, elem }, uses })
     }
 
-    /// Copies elements from the host and waits for the copy.
-    pub(super) fn copy_in<T: Element>(&self, to: &GpuAddress, elements: &[T]) -> Result<()> {
-        if elements.is_empty() {
-            return Ok(());
-        }
-        self.bind()?;
-        let stream = self.stream.cu_stream();
-        // SAFETY: the caller's allocation at `to` has the capacity for the elements, whose type has
-        // no padding. The host's slice stays borrowed until the wait for the stream ends.
-        let copied = unsafe { result::memcpy_htod_async(to.at, elements, stream) };
-        let waited = self.synchronize();
-        copied.map_err(failed(format!("copying {} elements to the GPU", elements.len())))?;
-        waited
-    }
-
-    /// Copies elements to the host, after all work on the stream.
-    pub(super) fn copy_out<T: Element>(&self, from: &GpuAddress, len: u64) -> Result<Vec<T>> {
-        let len = usize::try_from(len).map_err(|_| self.too_large(T::ELEM, len))?;
-        let mut elements = vec![T::default(); len];
-        if len > 0 {
-            self.bind()?;
-            let stream = self.stream.cu_stream();
-            // SAFETY: the caller's allocation has `len` elements at `from`, whose type has no
-            // invalid bits. The host's vector stays borrowed until the wait for the stream ends.
-            let copied = unsafe { result::memcpy_dtoh_async(&mut elements, from.at, stream) };
-            let waited = self.synchronize();
-            copied.map_err(failed(format!("copying {len} elements from the GPU")))?;
-            waited?;
-        }
-        Ok(elements)
+    /// Memory of another owner, as an allocation that is never freed.
+    pub(crate) fn foreign(elem: Elem, at: u64) -> Allocation {
+        Allocation { slice: None, address: GpuAddress { at, elem }, uses: Arc::default() }
     }
 
     /// Sets elements to zero, in the order of the stream.

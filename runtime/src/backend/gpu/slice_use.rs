@@ -1,11 +1,12 @@
-//! Use of a `cudarc` slice by a launch.
+//! Use of a `cudarc` slice or of buffers by a launch.
 
+use super::use_log::BufferUse;
 use crate::backend::driver::failed;
 use crate::error::Result;
 use cudarc::driver::{CudaStream, SyncOnDrop};
 use std::sync::Arc;
 
-/// Use of a slice on the device's stream. Its drop, after the launch, orders later work of other
+/// Use of a slice or of buffers on the device's stream. Its drop, after the launch, orders later work of other
 /// streams after the launch.
 pub enum SliceUse<'a> {
     /// Use that `cudarc` records in an event of the slice, or for which the host waits.
@@ -17,6 +18,8 @@ pub enum SliceUse<'a> {
         /// Stream of the slice.
         other: Arc<CudaStream>,
     },
+    /// Use of buffers of this crate.
+    Buffers(BufferUse<'a>),
 }
 
 impl<'a> SliceUse<'a> {

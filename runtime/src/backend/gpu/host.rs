@@ -1,0 +1,75 @@
+//! Pinned host memory.
+
+use super::Gpu;
+use crate::backend::driver::failed;
+use crate::error::{Error, Result};
+use cudarc::driver::sys::{CU_MEMHOSTALLOC_PORTABLE, CUresult};
+use cudarc::driver::{CudaContext, DriverError, result};
+use gemm_dsl::target::element::Element;
+use std::ptr::NonNull;
+use std::slice;
+use std::sync::Arc;
+
+/// Elements in pinned host memory, freed when dropped.
+pub(crate) struct HostMemory<T> {
+    first: NonNull<T>,
+    len: usize,
+    context: Arc<CudaContext>,
+}
+
+// SAFETY: the memory is owned like a `Box<[T]>`. The driver frees it in any thread.
+#[allow(unsafe_code, reason = "a pointer is not `Send` by itself")]
+unsafe impl<T: Send> Send for HostMemory<T> {}
+// SAFETY: shared access only reads the elements.
+#[allow(unsafe_code, reason = "a pointer is not `Sync` by itself")]
+unsafe impl<T: Sync> Sync for HostMemory<T> {}
+
+#[allow(unsafe_code, reason = "the driver allocates the memory")]
+impl<T: Element> HostMemory<T> {
+    pub(crate) fn elements(&self) -> &[T] {
+        // SAFETY: the memory has `len` initialised elements, and is freed only by the drop.
+        unsafe { slice::from_raw_parts(self.first.as_ptr(), self.len) }
+    }
+
+    pub(crate) fn elements_mut(&mut self) -> &mut [T] {
+        // SAFETY: as above, and the borrow is exclusive.
+        unsafe { slice::from_raw_parts_mut(self.first.as_ptr(), self.len) }
+    }
+}
+
+impl<T> Drop for HostMemory<T> {
+    #[allow(unsafe_code, reason = "the driver frees the memory")]
+    fn drop(&mut self) {
+        // If the context cannot be bound, the free fails too, and the memory is freed with the
+        // process.
+        _ = self.context.bind_to_thread();
+        // SAFETY: `allocate_host` allocated the memory, and nothing uses it any more: a transfer
+        // owns the memory until it is done.
+        _ = unsafe { result::free_host(self.first.as_ptr().cast()) };
+    }
+}
+
+impl Gpu {
+    /// Allocates zeros in pinned host memory.
+    #[allow(unsafe_code, reason = "the driver allocates the memory")]
+    pub(crate) fn allocate_host<T: Element>(&self, len: usize) -> Result<HostMemory<T>> {
+        self.refuse_capture("allocating pinned memory")?;
+        let bytes = len.checked_mul(size_of::<T>()).filter(|bytes| *bytes <= isize::MAX as usize);
+        let too_large = || Error::OutOfMemory {
+            bytes: (len as u64).saturating_mul(size_of::<T>() as u64),
+            device: "the host".to_owned(),
+        };
+        let bytes = bytes.ok_or_else(too_large)?.max(1);
+        self.bind()?;
+        // SAFETY: the memory is set to zero below, before its first use.
+        let first = unsafe { result::malloc_host(bytes, CU_MEMHOSTALLOC_PORTABLE) };
+        let first = first.map_err(|error| match error {
+            DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY) => too_large(),
+            error => failed(format!("allocating {bytes} bytes of pinned memory"))(error),
+        })?;
+        let first = NonNull::new(first.cast::<T>()).ok_or_else(too_large)?;
+        // SAFETY: the allocation has so many bytes. Zero bytes are a valid element of every type.
+        unsafe { first.cast::<u8>().write_bytes(0, bytes) };
+        Ok(HostMemory { first, len, context: Arc::clone(&self.context) })
+    }
+}
