@@ -70,10 +70,10 @@ impl<T: Element> HostMemory<T> {
 
 /// Allocates host memory fallibly: a batch or a list may repeat one small matrix many times.
 pub(crate) fn room<T: Element>(len: usize) -> Result<Vec<T>> {
-    let mut elements = Vec::new();
-    elements.try_reserve_exact(len).map_err(|_| exhausted::<T>(len))?;
-    elements.resize(len, T::default());
-    Ok(elements)
+    // Reserves memory fallibly first: the process would abort if a plain allocation failed. The
+    // plain allocation gets pages of zeros from the system, without writing them.
+    Vec::<T>::new().try_reserve_exact(len).map_err(|_| exhausted::<T>(len))?;
+    Ok(vec![T::default(); len])
 }
 
 fn exhausted<T>(len: usize) -> Error {
