@@ -5,10 +5,15 @@
 
 mod area;
 pub(crate) mod driver;
+pub(crate) mod event;
 pub(crate) mod gpu;
+pub(crate) mod host_memory;
+pub(crate) mod pinned;
 #[cfg(feature = "sim")]
 pub(crate) mod simulator;
+mod stream_group;
 pub mod tensor_map;
+pub(crate) mod transfer;
 
 pub use area::{Area, Areas};
 #[cfg(feature = "sim")]
@@ -19,19 +24,19 @@ pub use std::convert::Infallible as StepCounters;
 
 use crate::blocks::Blocks;
 use crate::error::Result;
-use crate::event::Event;
 use crate::kernel_arg::{Address, KernelArg};
-use crate::pinned::Pinned;
 use crate::program::{CachedProgram, KernelLoad};
-use crate::transfer::Transfer;
 use cudarc::driver::{CudaView, CudaViewMut};
+use event::Event;
 use gemm_dsl::ir::Elem;
 use gemm_dsl::ir::contract::Region;
 use gemm_dsl::ir::program::KernelId;
 use gemm_dsl::target::element::Element;
 use gpu::{Access, SliceUse, UseLog};
+use pinned::Pinned;
 use std::ops::Range;
 use std::sync::Arc;
+use transfer::Transfer;
 
 /// Memory, transfers and launches. Calls are executed in their order.
 pub trait Backend: Sized + 'static {

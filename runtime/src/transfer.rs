@@ -1,9 +1,10 @@
 //! Copies between host and device, copies within a device, and fills.
 
 mod asynchronous;
+mod buffers;
+mod matrices;
 
-pub use asynchronous::Transfer;
-
+use crate::backend::host_memory::room;
 use crate::backend::{Backend, Place};
 use crate::blocks::{Blocks, PerAxis, offsets, packed_strides, strides_in_memory_order};
 use crate::device::{Device, On, dispatch};
@@ -197,17 +198,6 @@ impl Device {
             on.backend.fill(address, value, &blocks)
         })
     }
-}
-
-/// Allocates host memory fallibly: a batch or a list may repeat one small matrix many times.
-pub(crate) fn room<T: Element>(len: usize) -> Result<Vec<T>> {
-    let mut elements = Vec::new();
-    elements.try_reserve_exact(len).map_err(|_| Error::OutOfMemory {
-        bytes: (len as u64).saturating_mul(size_of::<T>() as u64),
-        device: "the host".to_owned(),
-    })?;
-    elements.resize(len, T::default());
-    Ok(elements)
 }
 
 /// Number of elements in memory, which a `usize` can count.

@@ -1,9 +1,8 @@
 //! Views of matrices in device memory, without a copy.
 
-use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
-use crate::operand::{Exclusive, Input, InputOf, Output, Shared, Vector, VectorMut, input, output};
+use crate::operand::{Exclusive, Input, Output, Shared, Vector, VectorMut, input, output};
 use crate::shape::{Batch, Shape, extent};
 use gemm_dsl::target::element::Element;
 use std::fmt;
@@ -317,37 +316,6 @@ impl<'a, T: Element> MatrixMut<'a, T> {
         Ok((one, other))
     }
 
-    /// Copies elements from the host, row by row, as [`Matrix::write`] does.
-    ///
-    /// # Errors
-    /// * [`Error::NoDevice`](crate::Error::NoDevice) for a matrix in a `cudarc` slice.
-    /// * The errors of [`Device::write`].
-    pub fn write(&mut self, elements: &[T]) -> Result<()> {
-        self.device("write(&mut target, elements)")?.write(self, elements)
-    }
-
-    /// Copies a matrix of the same shape and device, as [`Matrix::copy_from`] does.
-    ///
-    /// # Errors
-    /// * [`Error::NoDevice`](crate::Error::NoDevice) for a matrix in a `cudarc` slice.
-    /// * The errors of [`Device::copy`].
-    pub fn copy_from(&mut self, source: &(impl InputOf<T> + ?Sized)) -> Result<()> {
-        self.device("copy(&source, &mut target)")?.copy(source, self)
-    }
-
-    /// Sets all elements to a value, as [`Device::fill`] does.
-    ///
-    /// # Errors
-    /// * [`Error::NoDevice`](crate::Error::NoDevice) for a matrix in a `cudarc` slice.
-    /// * The errors of [`Device::fill`].
-    pub fn fill(&mut self, value: T) -> Result<()> {
-        self.device("fill(&mut target, value)")?.fill(self, value)
-    }
-
-    fn device(&self, call: &'static str) -> Result<Device> {
-        self.elements.device().cloned().ok_or(Error::NoDevice { call })
-    }
-
     /// Transpose of the matrix, without a copy: rows and columns, and their strides, are exchanged.
     pub fn t(&mut self) -> MatrixMut<'_, T> {
         MatrixMut { elements: self.elements.reborrow(), shape: self.shape.transposed() }
@@ -398,18 +366,6 @@ macro_rules! extents {
             /// Returns the distance between neighbours in a row, in elements.
             pub fn col_stride(&self) -> usize {
                 self.shape.col_stride
-            }
-
-            /// Copies the elements into host memory, row by row, as
-            /// [`Device::read_into`](crate::Device::read_into) does.
-            ///
-            /// # Errors
-            /// * [`Error::NoDevice`](crate::Error::NoDevice) for a matrix in a `cudarc` slice.
-            /// * The errors of [`Device::read_into`](crate::Device::read_into).
-            pub fn read_into(&self, elements: &mut [T]) -> Result<()> {
-                let call = "read_into(&array, elements)";
-                let device = self.elements.device().ok_or(Error::NoDevice { call })?;
-                device.read_into(self, elements)
             }
         }
 

@@ -7,32 +7,32 @@
 mod code;
 mod copy;
 mod fill;
-mod host;
 mod memory;
 mod replacement;
 mod scratch;
 mod slice_use;
 mod use_log;
 
-pub(crate) use host::HostMemory;
 pub(crate) use memory::{Allocation, GpuAddress};
 pub use replacement::Replacement;
 pub(crate) use scratch::Workspace;
 pub use slice_use::SliceUse;
-pub use use_log::{Access, StreamGroup, UseLog};
+pub use use_log::{Access, UseLog};
 
 use super::driver::{self, failed};
+use super::event::Event;
+use super::host_memory::HostMemory;
+use super::pinned::Pinned;
+use super::stream_group::StreamGroup;
+use super::transfer::Transfer;
 use super::{Backend, Borrowed};
 use crate::backend::StepCounters;
 use crate::blocks::Blocks;
 use crate::cache::Cache;
 use crate::compile::Arch;
 use crate::error::{Error, Result};
-use crate::event::Event;
 use crate::kernel_arg::KernelArg;
-use crate::pinned::Pinned;
 use crate::program::{CachedProgram, KernelLoad};
-use crate::transfer::Transfer;
 use cudarc::driver::sys::{CUdevice_attribute as Attribute, CUstreamCaptureStatus};
 use cudarc::driver::{
     CudaContext, CudaEvent, CudaStream, CudaView, CudaViewMut, DeviceSlice, SyncOnDrop,
@@ -194,6 +194,12 @@ impl Gpu {
             _ => SliceUse::Tracked(used),
         };
         Ok((address, Some(used)))
+    }
+
+    /// Allocates zeros in pinned host memory.
+    pub(crate) fn pinned<T: Element>(&self, len: usize) -> Result<HostMemory<T>> {
+        self.refuse_capture("allocating pinned memory")?;
+        HostMemory::zeros(&self.context, len)
     }
 
     /// Records an event after all work on the stream so far.

@@ -10,7 +10,7 @@ pub use counters::StepCounters;
 pub use gemm_sim::{Counters, Quantity, SassCounters, SimError};
 
 use super::Backend;
-use super::gpu::StreamGroup;
+use super::stream_group::StreamGroup;
 use crate::blocks::Blocks;
 use crate::error::{Error, Result};
 use crate::kernel_arg::{Address, KernelArg};

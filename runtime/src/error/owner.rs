@@ -45,7 +45,10 @@ pub(super) fn remedy(owner: &Owner, device: &str) -> String {
             clone the operand's device for this call, or upload the operand to this device"
             .to_owned(),
         Owner::Device { .. } => {
-            format!("Run the call on the operand's device, or upload the operand to {device}")
+            format!(
+                "Run the call on the operand's device, create the other device from it with \
+                 Device::on_new_stream, or upload the operand to {device}"
+            )
         }
         Owner::Context => "Upload the operand to this device, or build the device from the \
             operand's context with Device::from_cudarc"

@@ -1,80 +1,62 @@
-//! Transfers for which the host does not wait.
+//! Pinned memory, events, and transfers for which the host does not wait.
 
 use super::{SingleArray, check_len};
 use crate::backend::Backend;
+use crate::backend::event::Event;
+#[cfg(feature = "sim")]
+use crate::backend::host_memory::room;
+use crate::backend::pinned::Pinned;
+use crate::backend::transfer::Transfer;
 use crate::blocks::{Blocks, packed_strides};
 use crate::buffer::Buffer;
-use crate::device::{Device, dispatch};
+use crate::device::{Device, DeviceBackend, dispatch};
+#[cfg(doc)]
+use crate::error::Error;
 use crate::error::Result;
-use crate::event::Event;
 use crate::operand::{self, Input, Output};
-use crate::pinned::Pinned;
 use gemm_dsl::target::element::Element;
-use std::fmt;
-use std::mem;
-
-/// Transfer between a device and pinned host memory, which it owns until it is done.
-///
-/// [`wait`](Self::wait) returns the memory. If the value is dropped, the drop waits and frees the
-/// memory. If it is forgotten, the memory is never freed.
-#[must_use = "dropping a transfer waits for it: call `wait` when you need the memory"]
-pub struct Transfer<T: Element = f32> {
-    /// Missing only after `wait`.
-    elements: Option<Pinned<T>>,
-    event: Event,
-}
-
-impl<T: Element> Transfer<T> {
-    pub(crate) fn new(elements: Pinned<T>, event: Event) -> Self {
-        Self { elements: Some(elements), event }
-    }
-
-    /// Blocks the thread until the transfer is done, and returns the memory.
-    ///
-    /// # Errors
-    /// [`Error::Driver`](crate::Error::Driver) if the transfer, or earlier work of the device, failed. Then the memory is
-    /// never freed.
-    pub fn wait(mut self) -> Result<Pinned<T>> {
-        let elements = self.elements.take();
-        let Some(elements) = elements else { unreachable!("only `wait` takes the memory") };
-        match self.event.wait() {
-            Ok(()) => Ok(elements),
-            Err(error) => {
-                // The device may still use the memory.
-                mem::forget(elements);
-                Err(error)
-            }
-        }
-    }
-
-    /// Returns true if the transfer is done, without waiting.
-    ///
-    /// # Errors
-    /// [`Error::Driver`](crate::Error::Driver) if the transfer, or earlier work of the device, failed.
-    pub fn is_done(&self) -> Result<bool> {
-        self.event.is_done()
-    }
-}
-
-impl<T: Element> Drop for Transfer<T> {
-    fn drop(&mut self) {
-        if let Some(elements) = self.elements.take()
-            && self.event.wait().is_err()
-        {
-            // The device may still use the memory. The next call that waits reports the failure.
-            mem::forget(elements);
-        }
-    }
-}
-
-impl<T: Element> fmt::Debug for Transfer<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { elements, event } = self;
-        f.debug_struct("Transfer").field("elements", elements).field("event", event).finish()
-    }
-}
 
 impl Device {
+    /// Allocates `len` zeros in pinned host memory.
+    ///
+    /// # Errors
+    /// * [`Error::OutOfMemory`] if the host has too little memory.
+    /// * [`Error::Capturing`] while the device's stream is captured into a graph.
+    /// * [`Error::Driver`] if the driver fails.
+    pub fn pinned<T: Element>(&self, len: usize) -> Result<Pinned<T>> {
+        match self.backend() {
+            DeviceBackend::Gpu(gpu) => gpu.pinned(len).map(Pinned::from_pinned),
+            #[cfg(feature = "sim")]
+            DeviceBackend::Simulator(_) => room(len).map(Pinned::from_plain),
+        }
+    }
+
+    /// Records an event after all work of the device so far.
+    ///
+    /// # Errors
+    /// * [`Error::Capturing`] while the device's stream is captured into a graph.
+    /// * [`Error::Driver`] if the driver fails.
+    pub fn record(&self) -> Result<Event> {
+        match self.backend() {
+            DeviceBackend::Gpu(gpu) => gpu.record(),
+            #[cfg(feature = "sim")]
+            DeviceBackend::Simulator(_) => Ok(Event::done()),
+        }
+    }
+
+    /// Makes all later work of the device wait for an event of any device. The host does not wait,
+    /// unless this device is a simulator and the event is a GPU's.
+    ///
+    /// # Errors
+    /// * [`Error::Capturing`] while the device's stream is captured into a graph.
+    /// * [`Error::Driver`] if the driver fails.
+    pub fn wait_for(&self, event: &Event) -> Result<()> {
+        match (self.backend(), event.cuda()) {
+            (DeviceBackend::Gpu(gpu), Some(event)) => gpu.wait_for(event),
+            _ => event.wait(),
+        }
+    }
+
     /// Starts a copy from pinned memory into an array. Later work of the device is ordered after the
     /// copy.
     ///

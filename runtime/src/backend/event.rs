@@ -1,12 +1,11 @@
 //! Events: points in the work of a device.
 
-use crate::backend::driver::failed;
-use crate::device::{Device, DeviceBackend};
+use super::driver::failed;
 use crate::error::Result;
 use cudarc::driver::CudaEvent;
 use std::fmt;
 
-/// Point in the work of a device, returned by [`Device::record`].
+/// Point in the work of a device, returned by [`Device::record`](crate::Device::record).
 ///
 /// The simulator has no pending work, so its events are done at once.
 ///
@@ -35,6 +34,11 @@ impl Event {
         Self(Some(event))
     }
 
+    /// Event of the driver, or `None` for a simulator's.
+    pub(crate) fn cuda(&self) -> Option<&CudaEvent> {
+        self.0.as_ref()
+    }
+
     /// Blocks the thread until the work before the event is done.
     ///
     /// # Errors
@@ -58,35 +62,5 @@ impl Event {
 impl fmt::Debug for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Event").field("is_simulated", &self.0.is_none()).finish_non_exhaustive()
-    }
-}
-
-impl Device {
-    /// Records an event after all work of the device so far.
-    ///
-    /// # Errors
-    /// * [`Error::Capturing`](crate::Error::Capturing) while the device's stream is captured into a
-    ///   graph.
-    /// * [`Error::Driver`](crate::Error::Driver) if the driver fails.
-    pub fn record(&self) -> Result<Event> {
-        match self.backend() {
-            DeviceBackend::Gpu(gpu) => gpu.record(),
-            #[cfg(feature = "sim")]
-            DeviceBackend::Simulator(_) => Ok(Event::done()),
-        }
-    }
-
-    /// Makes all later work of the device wait for an event of any device. The host does not wait,
-    /// unless this device is a simulator and the event is a GPU's.
-    ///
-    /// # Errors
-    /// * [`Error::Capturing`](crate::Error::Capturing) while the device's stream is captured into a
-    ///   graph.
-    /// * [`Error::Driver`](crate::Error::Driver) if the driver fails.
-    pub fn wait_for(&self, event: &Event) -> Result<()> {
-        match (self.backend(), &event.0) {
-            (DeviceBackend::Gpu(gpu), Some(event)) => gpu.wait_for(event),
-            _ => event.wait(),
-        }
     }
 }

@@ -1,18 +1,15 @@
 //! Pinned host memory.
 
-use crate::backend::gpu::HostMemory;
-use crate::device::{Device, DeviceBackend};
-use crate::error::Result;
-#[cfg(feature = "sim")]
-use crate::transfer::room;
+use super::host_memory::HostMemory;
 use gemm_dsl::target::element::Element;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 /// Elements in pinned host memory, which a GPU reads and writes without the help of the processor.
 ///
-/// [`Device::pinned`] allocates it. It derefs to a slice. The transfers
-/// [`Device::write_async`] and [`Device::read_async`] take it and return it when they are done.
+/// [`Device::pinned`](crate::Device::pinned) allocates it. It derefs to a slice. The transfers
+/// [`Device::write_async`](crate::Device::write_async) and
+/// [`Device::read_async`](crate::Device::read_async) take it and return it when they are done.
 /// Pinning takes long and leaves less memory to other programs: allocate the memory once, and use it
 /// again and again.
 ///
@@ -36,19 +33,14 @@ enum Memory<T: Element> {
     Plain(Vec<T>),
 }
 
-impl Device {
-    /// Allocates `len` zeros in pinned host memory.
-    ///
-    /// # Errors
-    /// * [`Error::OutOfMemory`](crate::Error::OutOfMemory) if the host has too little memory.
-    /// * [`Error::Capturing`](crate::Error::Capturing) while the device's stream is captured into a graph.
-    /// * [`Error::Driver`](crate::Error::Driver) if the driver fails.
-    pub fn pinned<T: Element>(&self, len: usize) -> Result<Pinned<T>> {
-        match self.backend() {
-            DeviceBackend::Gpu(gpu) => Ok(Pinned(Memory::Pinned(gpu.allocate_host(len)?))),
-            #[cfg(feature = "sim")]
-            DeviceBackend::Simulator(_) => Ok(Pinned(Memory::Plain(room(len)?))),
-        }
+impl<T: Element> Pinned<T> {
+    pub(crate) fn from_pinned(memory: HostMemory<T>) -> Self {
+        Self(Memory::Pinned(memory))
+    }
+
+    #[cfg(feature = "sim")]
+    pub(crate) fn from_plain(elements: Vec<T>) -> Self {
+        Self(Memory::Plain(elements))
     }
 }
 
