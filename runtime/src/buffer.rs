@@ -84,11 +84,11 @@ impl<T: Element> Buffer<T> {
         Ok(Self { memory, len, device: device.clone(), elements: PhantomData })
     }
 
-    /// Returns the address of the first element in the address space of the GPU, a `CUdeviceptr`, or
-    /// `None` on a simulator.
+    /// Returns the address of the first element in the address space of the GPU, a `CUdeviceptr`,
+    /// or `None` on a simulator.
     ///
-    /// The address is valid as long as the buffer exists. Order work that uses it with the device's:
-    /// with [`Device::record`] and [`Device::wait_for`], or on the device's stream.
+    /// The address is valid as long as the buffer exists. Order work that uses it with the
+    /// device's: with [`Device::record`] and [`Device::wait_for`], or on the device's stream.
     pub fn raw_address(&self) -> Option<u64> {
         self.address::<Gpu>().map(|address| address.at)
     }

@@ -159,15 +159,15 @@ impl Device {
         Self(Arc::new(Inner { name, programs: Programs::new(is_simulated), backend }))
     }
 
-    /// Creates a device with a new stream of the same GPU, which shares the buffers of this one. Work
-    /// of the two streams may overlap, for example a transfer and a launch.
+    /// Creates a device with a new stream of the same GPU, which shares the buffers of this one.
+    /// Work of the two streams may overlap, for example a transfer and a launch.
     ///
-    /// Buffers, matrices and their views of one device may be operands of calls of the other. A call
-    /// on a buffer waits for the conflicting calls on this buffer that were made before on other
-    /// streams: a read for writes, and a write for reads and writes. The host does not wait. A
-    /// buffer may be dropped while any stream uses it. Calls that share no buffer are not ordered;
-    /// [`Device::record`] and [`Device::wait_for`] order them. Methods of a buffer, such as
-    /// [`Buffer::write`](crate::Buffer::write), use the stream of its own device.
+    /// Buffers, matrices and their views of one device may be operands of calls of the other. A
+    /// call on a buffer waits for the conflicting calls on this buffer that were made before on
+    /// other streams: a read for writes, and a write for reads and writes. The host does not wait.
+    /// A buffer may be dropped while any stream uses it. Calls that share no buffer are not
+    /// ordered; [`Device::record`] and [`Device::wait_for`] order them. Methods of a buffer, such
+    /// as [`Buffer::write`](crate::Buffer::write), use the stream of its own device.
     ///
     /// The new device has its own kernels and its own scratch memory, and begins after all work of
     /// this device so far. From this call on, each use of a buffer records an event, which takes

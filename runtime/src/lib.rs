@@ -30,7 +30,8 @@
 //! | choose a kernel by shape | [`sgemm_table!`], [`reduce_table!`] | [tables](guide::tables) |
 //! | open a GPU or the simulator | [`Device`] | [start](guide::start) |
 //! | hold arrays on a device | [`Buffer`], [`Matrix`] | [views](guide::views) |
-//! | write, copy or read an array | [`Device::write`], [`Pinned`], [`Event`] | [memory](guide::memory) |
+//! | write, copy or read an array | [`Device::write`], [`Pinned`], [`Event`] |
+//! [memory](guide::memory) |
 //! | use part of an array | [`MatrixRef`], [`MatrixMut`], [`BufferView`] | [views](guide::views) |
 //! | use tensor cores | the key `arith`, [`SplitMatrix`] | [tensor cores](guide::tensor_cores) |
 //! | get batch-invariant bits | `invariant` tables | [determinism](guide::determinism) |

@@ -59,8 +59,8 @@ impl Device {
         self.download(matrix)
     }
 
-    /// Copies elements into existing host memory, after all earlier work of the device, in the order
-    /// of [`Device::download`].
+    /// Copies elements into existing host memory, after all earlier work of the device, in the
+    /// order of [`Device::download`].
     ///
     /// The call allocates nothing if the rows of the array are contiguous. Else it reorders the
     /// elements in host memory.
@@ -93,8 +93,8 @@ impl Device {
         })
     }
 
-    /// Copies elements from the host into an existing array. The slice may be changed after the call
-    /// returns.
+    /// Copies elements from the host into an existing array. The slice may be changed after the
+    /// call returns.
     ///
     /// The elements of a [`Matrix`] or a view are written row by row, and a batch matrix by matrix.
     /// Elements between rows keep their values. The call allocates no device memory. If the rows of

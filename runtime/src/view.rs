@@ -237,9 +237,9 @@ impl<'a, T: Element> MatrixMut<'a, T> {
     /// Views of the rows before `row` and of the others, for a kernel or two to write; for a batch,
     /// of the same rows of each matrix.
     ///
-    /// A launch checks the memory ranges of its operands, from the first element to the last. So one
-    /// launch cannot read the columns of one view and write those of the other. It can if the views
-    /// are rows of a row-major matrix.
+    /// A launch checks the memory ranges of its operands, from the first element to the last. So
+    /// one launch cannot read the columns of one view and write those of the other. It can if the
+    /// views are rows of a row-major matrix.
     ///
     /// ```
     /// use gemm_runtime::Device;

@@ -161,8 +161,8 @@ impl Buffer {
         fits
     }
 
-    /// Copies the first `values.len()` elements bit for bit. If there are more values than elements,
-    /// or their sizes differ, it returns false and copies nothing.
+    /// Copies the first `values.len()` elements bit for bit. If there are more values than
+    /// elements, or their sizes differ, it returns false and copies nothing.
     pub fn copy_to<T: Element>(&self, values: &mut [T]) -> bool {
         let fits = values.len() <= self.len && T::ELEM.size() == self.elem.size();
         if fits {

@@ -10,8 +10,8 @@ use std::ops::{Deref, DerefMut};
 /// [`Device::pinned`](crate::Device::pinned) allocates it. It derefs to a slice. The transfers
 /// [`Device::write_async`](crate::Device::write_async) and
 /// [`Device::read_async`](crate::Device::read_async) take it and return it when they are done.
-/// Pinning takes long and leaves less memory to other programs: allocate the memory once, and use it
-/// again and again.
+/// Pinning takes long and leaves less memory to other programs: allocate the memory once, and use
+/// it again and again.
 ///
 /// On the simulator it is plain memory.
 ///

@@ -26,8 +26,8 @@ impl<T: Element> Transfer<T> {
     /// Blocks the thread until the transfer is done, and returns the memory.
     ///
     /// # Errors
-    /// [`Error::Driver`](crate::Error::Driver) if the transfer, or earlier work of the device, failed. Then the memory is
-    /// never freed.
+    /// [`Error::Driver`](crate::Error::Driver) if the transfer, or earlier work of the device,
+    /// failed. Then the memory is never freed.
     pub fn wait(mut self) -> Result<Pinned<T>> {
         let elements = self.elements.take();
         let Some(elements) = elements else { unreachable!("only `wait` takes the memory") };
@@ -44,7 +44,8 @@ impl<T: Element> Transfer<T> {
     /// Returns true if the transfer is done, without waiting.
     ///
     /// # Errors
-    /// [`Error::Driver`](crate::Error::Driver) if the transfer, or earlier work of the device, failed.
+    /// [`Error::Driver`](crate::Error::Driver) if the transfer, or earlier work of the device,
+    /// failed.
     pub fn is_done(&self) -> Result<bool> {
         self.event.is_done()
     }

@@ -140,7 +140,8 @@ fn view_of<'a, T: Element, B: Backend>(
     Ok((part, on.backend.begin_use(logs, access)?))
 }
 
-/// Uses of the buffer of a list's matrix. The list belongs to the device, and its buffers must, too.
+/// Uses of the buffer of a list's matrix. The list belongs to the device, and its buffers must,
+/// too.
 pub(crate) fn listed_uses<T: Element, B: Backend>(
     on: On<'_, B>,
     elements: &Shared<'_, T>,

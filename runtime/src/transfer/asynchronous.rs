@@ -57,8 +57,8 @@ impl Device {
         }
     }
 
-    /// Starts a copy from pinned memory into an array. Later work of the device is ordered after the
-    /// copy.
+    /// Starts a copy from pinned memory into an array. Later work of the device is ordered after
+    /// the copy.
     ///
     /// The transfer owns the memory until it is done. The elements of a matrix are copied row by
     /// row. The call allocates nothing. If it fails, the memory is freed. The rows of the array
@@ -109,8 +109,8 @@ impl Device {
         })
     }
 
-    /// Starts a copy of an array into pinned memory, after all earlier work of the device. Later work
-    /// of the device is ordered after the copy, so it may overwrite the array.
+    /// Starts a copy of an array into pinned memory, after all earlier work of the device. Later
+    /// work of the device is ordered after the copy, so it may overwrite the array.
     ///
     /// The transfer owns the memory until it is done. The elements of a matrix are copied row by
     /// row. The call allocates nothing. If it fails, the memory is freed. The rows of the array

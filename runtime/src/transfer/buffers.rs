@@ -108,7 +108,8 @@ impl<T: Element> BufferViewMut<'_, T> {
         self.shared().device().clone().write(self, elements)
     }
 
-    /// Copies elements from the host to the elements from `offset` on, as [`Buffer::write_at`] does.
+    /// Copies elements from the host to the elements from `offset` on, as [`Buffer::write_at`]
+    /// does.
     ///
     /// # Errors
     /// Returns the errors of [`Buffer::write_at`].

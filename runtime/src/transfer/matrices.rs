@@ -10,8 +10,8 @@ use crate::view::{MatrixMut, MatrixRef};
 use gemm_dsl::target::element::Element;
 
 impl<T: Element> Matrix<T> {
-    /// Copies elements from the host, row by row. Padding keeps its values. The slice may be changed
-    /// after the call returns. The call allocates no device memory.
+    /// Copies elements from the host, row by row. Padding keeps its values. The slice may be
+    /// changed after the call returns. The call allocates no device memory.
     ///
     /// ```
     /// use gemm_runtime::Device;
@@ -35,8 +35,9 @@ impl<T: Element> Matrix<T> {
         self.buffer().device().clone().write(self, elements)
     }
 
-    /// Copies a matrix of the same shape and device, which may have other strides or be a transpose,
-    /// or a vector of as many elements. The host does not wait. [`Device::copy`] describes the cost.
+    /// Copies a matrix of the same shape and device, which may have other strides or be a
+    /// transpose, or a vector of as many elements. The host does not wait. [`Device::copy`]
+    /// describes the cost.
     ///
     /// # Errors
     /// Returns the errors of [`Device::copy`].

@@ -538,7 +538,8 @@ fn several_streams() -> Outcome {
     let waits = fake.get("waits before")?;
     read(&device)?;
     read(&other)?;
-    // One for the first write of `x`, which was before the second stream; each copy's target is new.
+    // One for the first write of `x`, which was before the second stream; each copy's target is
+    // new.
     let more = fake.get("waits before")? - waits;
     ensure(more == 0, || format!("{more} waits"))?;
 

@@ -300,7 +300,8 @@ unsafe fn enqueue_row(stream: CUstream, to: Target, from: Source, width: usize) 
     }
 }
 
-/// Checks that a slice of the host reaches as far as a copy does, and has elements of the same size.
+/// Checks that a slice of the host reaches as far as a copy does, and has elements of the same
+/// size.
 fn check_host(len: usize, reach: Option<usize>, elem: Elem, on_gpu: Elem) -> Result<()> {
     if reach.unwrap_or(0) > len || elem.size() != on_gpu.size() {
         return Err(Error::Internal("a copy reaches beyond its host memory".to_owned()));

@@ -6,8 +6,8 @@ use crate::error::Result;
 use cudarc::driver::{CudaStream, SyncOnDrop};
 use std::sync::Arc;
 
-/// Use of a slice or of buffers on the device's stream. Its drop, after the launch, orders later work of other
-/// streams after the launch.
+/// Use of a slice or of buffers on the device's stream. Its drop, after the launch, orders later
+/// work of other streams after the launch.
 pub enum SliceUse<'a> {
     /// Use that `cudarc` records in an event of the slice, or for which the host waits.
     Tracked(SyncOnDrop<'a>),

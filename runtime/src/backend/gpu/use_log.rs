@@ -61,8 +61,8 @@ impl UseLog {
         Ok(uses.count)
     }
 
-    /// Records a use after it was put on a stream. A write takes the place of the first `seen` uses,
-    /// for which it waits.
+    /// Records a use after it was put on a stream. A write takes the place of the first `seen`
+    /// uses, for which it waits.
     fn record(
         &self,
         stream: &Arc<CudaStream>,
