@@ -462,8 +462,8 @@ pub enum Error {
     /// The call would have to allocate memory, load code or access host memory while the stream is
     /// captured into a graph.
     #[error(
-        "{doing} is not possible while the stream is captured into a graph. Do it before the capture \
-         begins; a kernel does it in its first launch with the same extents"
+        "{doing} is not possible while the stream is captured into a graph. Do it before the \
+         capture begins; a kernel does it in its first launch with the same extents"
     )]
     Capturing {
         /// Action that is not possible during the capture.

@@ -28,6 +28,6 @@ macro_rules! pages {
 }
 
 pages! {
-    start macros views memory cublas epilogues reductions tables tensor_cores determinism testing races
-    explain interop many_gpus errors
+    start macros views memory cublas epilogues reductions tables tensor_cores determinism testing
+    races explain interop many_gpus errors
 }

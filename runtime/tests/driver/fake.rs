@@ -621,7 +621,8 @@ macro_rules! sets {
             /// # Safety
             /// The elements exist.
             #[unsafe(no_mangle)]
-            pub unsafe extern "C" fn $row(at: u64, value: $ty, len: usize, stream: Handle) -> Status {
+            pub unsafe extern "C" fn $row(at: u64, value: $ty, len: usize, stream: Handle)
+            -> Status {
                 set(stream, at, len * size_of::<$ty>(), &value.to_ne_bytes(), (len, 1))
             }
 
