@@ -7,10 +7,8 @@ use crate::backend::{Backend, driver};
 use crate::cache::Cache;
 use crate::compile::Arch;
 use crate::error::{Error, Result};
-use crate::kernel::Kernel;
 use crate::program::Programs;
 use cudarc::driver::{CudaContext, CudaStream};
-use gemm_dsl::Family;
 use gemm_dsl::tables::Target;
 use std::fmt;
 use std::sync::Arc;
@@ -268,24 +266,6 @@ impl Device {
     /// ```
     pub fn keep_at_most(&self, specs: usize) {
         self.programs().keep_at_most(specs);
-    }
-
-    /// Drops the kernels of a spec. Their machine code is unloaded as soon as nothing uses it.
-    ///
-    /// Returns false if the device does not keep them, or if a macro call with this spec has been
-    /// launched or a captured CUDA graph refers to them. These kernels stay.
-    ///
-    /// ```
-    /// use gemm_runtime::{Device, ReduceKernel};
-    ///
-    /// let device = Device::simulator();
-    /// let kernel: ReduceKernel = ReduceKernel::new("op: max".parse()?)?;
-    /// kernel.run(&device, &[1.0, 2.0])?;
-    /// assert!(device.forget(&kernel) && !device.forget(&kernel));
-    /// # Ok::<(), gemm_runtime::Error>(())
-    /// ```
-    pub fn forget<S: Family, E>(&self, kernel: &Kernel<S, E>) -> bool {
-        self.programs().forget::<S>(kernel.spec_line())
     }
 
     /// Waits for all work launched so far.

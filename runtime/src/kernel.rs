@@ -53,6 +53,26 @@ pub struct Kernel<S, E = ()> {
     of: PhantomData<fn() -> (S, E)>,
 }
 
+impl Device {
+    /// Drops the kernels of a spec. Their machine code is unloaded as soon as nothing uses it.
+    ///
+    /// Returns false if the device does not keep them, or if a macro call with this spec has been
+    /// launched or a captured CUDA graph refers to them. These kernels stay.
+    ///
+    /// ```
+    /// use gemm_runtime::{Device, ReduceKernel};
+    ///
+    /// let device = Device::simulator();
+    /// let kernel: ReduceKernel = ReduceKernel::new("op: max".parse()?)?;
+    /// kernel.run(&device, &[1.0, 2.0])?;
+    /// assert!(device.forget(&kernel) && !device.forget(&kernel));
+    /// # Ok::<(), gemm_runtime::Error>(())
+    /// ```
+    pub fn forget<S: Family, E>(&self, kernel: &Kernel<S, E>) -> bool {
+        self.programs().forget::<S>(kernel.spec_line())
+    }
+}
+
 /// Origin of a kernel, with its artifact.
 #[derive(Clone)]
 enum KernelSource {
