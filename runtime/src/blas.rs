@@ -2,6 +2,7 @@
 //! the kernel.
 
 mod epilogue;
+mod rule_lines;
 mod tables;
 #[cfg(test)]
 mod tests;

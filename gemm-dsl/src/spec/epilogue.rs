@@ -1,6 +1,5 @@
 //! The key `epilogue`, and the arguments of a GEMM other than A, B and C.
 
-use super::SgemmSpec;
 use super::table::hash;
 use super::table::{Datum, KeyKind, KeyValue};
 use crate::expr::{Closure, ClosureParam, EPILOGUE};
@@ -45,11 +44,6 @@ impl Epilogue {
     #[must_use]
     pub fn transposed(&self) -> Self {
         Self(self.0.clone().with_swapped(&[["m", "n"], ["row", "col"]]))
-    }
-
-    /// Returns the operands that a call passes, in order.
-    pub fn operands(&self) -> Vec<EpilogueArg> {
-        SgemmSpec::default().epilogue(self.clone()).operands()
     }
 
     /// Returns the parameters after the accumulator, in order.

@@ -1,6 +1,6 @@
 //! Epilogues as values, for calls of [`sgemm`](crate::sgemm).
 
-use super::tables::RuleLines;
+use super::rule_lines::RuleLines;
 use crate::error::{Error, Result};
 use crate::kernel::operands::{ListingType, Operands};
 use crate::slot::{KernelSlot, SlotTable};

@@ -8,6 +8,7 @@ mod h200;
 mod safe;
 
 use super::epilogue::CallEpilogue;
+use super::rule_lines::RuleLines;
 use crate::compile::Arch;
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -17,7 +18,7 @@ use gemm_dsl::SpecErrors;
 use gemm_dsl::spec::{Accuracy, Batch, GemmLayout, SgemmSpec};
 use gemm_dsl::tables::{KernelTable, SgemmProblem, TableFamily};
 use gemm_dsl::target::arch::{ALL, Multiprocessor};
-use std::sync::{LazyLock, OnceLock};
+use std::sync::LazyLock;
 
 /// Tables of an architecture, for single GEMMs and for batches.
 pub(super) struct Tables {
@@ -45,37 +46,9 @@ pub(super) struct CallFeatures<'e> {
     pub(super) epilogue: Option<&'e CallEpilogue>,
 }
 
-/// Lines of the rules of a table, each made by the first call that needs it: the canonical spec, or
-/// the faults of a rule that cannot take the epilogue of the calls.
-#[derive(Debug)]
-pub(super) struct RuleLines(OnceLock<Box<[RuleLine]>>);
-
-type RuleLine = OnceLock<Result<String, SpecErrors>>;
-
-impl RuleLines {
-    /// Number of lines of a rule: one for each combination of layout, with or without `scaled`,
-    /// and batch or list.
-    const OF_RULE: usize = SgemmSpec::LAYOUTS * 2 * 2;
-
-    pub(super) const fn new() -> Self {
-        Self(OnceLock::new())
-    }
-
-    /// Line of a rule, of a table with this number of rules, for a problem and a call.
-    fn of_rule(
-        &self,
-        rules: usize,
-        rule: usize,
-        problem: &SgemmProblem,
-        asked: CallFeatures<'_>,
-    ) -> &RuleLine {
-        let lines =
-            self.0.get_or_init(|| (0..rules * Self::OF_RULE).map(|_| OnceLock::new()).collect());
-        let asks = [asked.scaled, asked.batch == Some(Batch::Pointers)];
-        let layout = rule * SgemmSpec::LAYOUTS + SgemmSpec::layout_index(problem);
-        &lines[asks.into_iter().fold(layout, |n, bit| n * 2 + usize::from(bit))]
-    }
-}
+/// Number of lines of a rule: one for each combination of layout, with or without `scaled`, and
+/// batch or list.
+const LINES: usize = SgemmSpec::LAYOUTS * 2 * 2;
 
 /// Single GEMMs: measured on an H200, most rules written by `tune --table`. Batches: by hand.
 static SM_90: Tables = Tables::new(h200::GEMM, batch::GEMMS, 90);
@@ -194,7 +167,10 @@ impl Shipped {
         asked: CallFeatures<'l>,
     ) -> Result<&'l str, &'l SpecErrors> {
         let lines = asked.epilogue.map_or(&self.lines, |epilogue| epilogue.lines(&self.slot));
-        let line = lines.of_rule(self.table.rules().len(), rule, problem, asked);
+        let asks = [asked.scaled, asked.batch == Some(Batch::Pointers)];
+        let way = rule * SgemmSpec::LAYOUTS + SgemmSpec::layout_index(problem);
+        let number = asks.into_iter().fold(way, |n, bit| n * 2 + usize::from(bit));
+        let line = lines.get(self.table.rules().len() * LINES, number);
         let line = line.get_or_init(|| {
             let (layout, padded) = (problem.shape.lies(), problem.shape.padded);
             self.spec(rule, layout, padded, asked).map(|spec| spec.to_string())

@@ -54,6 +54,13 @@ impl SgemmSpec {
     }
 }
 
+impl Epilogue {
+    /// Returns the operands that a call passes, in order: all parameters except `acc` and C.
+    pub fn operands(&self) -> Vec<EpilogueArg> {
+        SgemmSpec::default().epilogue(self.clone()).operands()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
