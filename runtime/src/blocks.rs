@@ -162,6 +162,16 @@ impl Blocks {
         to.zip(offsets(extents, loops.map(|each| each.from)))
     }
 
+    /// Elements from the start of the target's memory to the end of the last row.
+    pub(crate) fn target_reach(&self) -> usize {
+        self.starts().map(|(to, _)| to + self.span(self.to_pitch)).max().unwrap_or(0)
+    }
+
+    /// Elements from the start of the source's memory to the end of the last row.
+    pub(crate) fn source_reach(&self) -> usize {
+        self.starts().map(|(_, from)| from + self.span(self.from_pitch)).max().unwrap_or(0)
+    }
+
     /// Offsets of all rows, on the target and on the source.
     #[cfg(any(feature = "sim", test))]
     pub(crate) fn starts_of_rows(&self) -> impl Iterator<Item = (usize, usize)> + use<> {

@@ -2,10 +2,10 @@
 
 use super::memory::bytes;
 use super::{Gpu, GpuAddress};
-use crate::backend::Area;
 use crate::backend::driver::failed;
 use crate::backend::pinned::Pinned;
 use crate::backend::transfer::Transfer;
+use crate::backend::{Area, Backend};
 use crate::blocks::Blocks;
 use crate::error::{Error, Result};
 use crate::kernel_arg::Address;
@@ -65,8 +65,7 @@ impl Gpu {
         elements: &[T],
         blocks: &Blocks,
     ) -> Result<()> {
-        let reach = blocks.starts().map(|(_, from)| from + blocks.span(blocks.from_pitch)).max();
-        check_host(elements.len(), reach, T::ELEM, to.elem())?;
+        check_host(elements.len(), blocks.source_reach(), T::ELEM, to.elem())?;
         if blocks.is_empty() {
             return Ok(());
         }
@@ -77,7 +76,7 @@ impl Gpu {
         let copied = unsafe {
             self.enqueue_copies(self.stream.cu_stream(), target, from, to.elem(), blocks)
         };
-        let waited = self.wait();
+        let waited = self.synchronize();
         copied?;
         waited
     }
@@ -89,8 +88,7 @@ impl Gpu {
         from: &GpuAddress,
         blocks: &Blocks,
     ) -> Result<()> {
-        let reach = blocks.starts().map(|(to, _)| to + blocks.span(blocks.to_pitch)).max();
-        check_host(elements.len(), reach, T::ELEM, from.elem())?;
+        check_host(elements.len(), blocks.target_reach(), T::ELEM, from.elem())?;
         if blocks.is_empty() {
             return Ok(());
         }
@@ -102,7 +100,7 @@ impl Gpu {
         let copied = unsafe {
             self.enqueue_copies(self.stream.cu_stream(), to, source, from.elem(), blocks)
         };
-        let waited = self.wait();
+        let waited = self.synchronize();
         copied?;
         waited
     }
@@ -114,8 +112,7 @@ impl Gpu {
         elements: Pinned<T>,
         blocks: &Blocks,
     ) -> Result<Transfer<T>> {
-        let reach = blocks.starts().map(|(_, from)| from + blocks.span(blocks.from_pitch)).max();
-        check_host(elements.len(), reach, T::ELEM, to.elem())?;
+        check_host(elements.len(), blocks.source_reach(), T::ELEM, to.elem())?;
         self.refuse_capture("copying from host memory")?;
         let (target, from) = (Target::Gpu(to.at), Source::Host(elements.as_ptr().cast()));
         // SAFETY: the caller's array contains the blocks, and its owner keeps it until the stream
@@ -134,8 +131,7 @@ impl Gpu {
         from: &GpuAddress,
         blocks: &Blocks,
     ) -> Result<Transfer<T>> {
-        let reach = blocks.starts().map(|(to, _)| to + blocks.span(blocks.to_pitch)).max();
-        check_host(elements.len(), reach, T::ELEM, from.elem())?;
+        check_host(elements.len(), blocks.target_reach(), T::ELEM, from.elem())?;
         self.refuse_capture("copying to host memory")?;
         let (to, source) = (Target::Host(elements.as_mut_ptr().cast()), Source::Gpu(from.at));
         // SAFETY: as for `begin_write`. Elements have no invalid bits.
@@ -155,16 +151,12 @@ impl Gpu {
             Ok(event) => Ok(Transfer::new(elements, event)),
             Err(error) => {
                 // Some copies may be on the stream.
-                if self.wait().is_err() {
+                if self.synchronize().is_err() {
                     std::mem::forget(elements);
                 }
                 Err(error)
             }
         }
-    }
-
-    fn wait(&self) -> Result<()> {
-        self.stream.synchronize().map_err(failed("waiting for the stream"))
     }
 
     /// Puts copies on a stream.
@@ -302,8 +294,8 @@ unsafe fn enqueue_row(stream: CUstream, to: Target, from: Source, width: usize) 
 
 /// Checks that a slice of the host reaches as far as a copy does, and has elements of the same
 /// size.
-fn check_host(len: usize, reach: Option<usize>, elem: Elem, on_gpu: Elem) -> Result<()> {
-    if reach.unwrap_or(0) > len || elem.size() != on_gpu.size() {
+fn check_host(len: usize, reach: usize, elem: Elem, on_gpu: Elem) -> Result<()> {
+    if reach > len || elem.size() != on_gpu.size() {
         return Err(Error::Internal("a copy reaches beyond its host memory".to_owned()));
     }
     Ok(())
