@@ -1,9 +1,10 @@
 //! Allocations, and memory that belongs to the user.
 
 use super::{Outcome, ensure, sum, total, values};
-use gemm_runtime::cudarc::driver::CudaContext;
+use gemm_runtime::cudarc::driver::{CudaContext, CudaStream};
 use gemm_runtime::half::{bf16, f16};
 use gemm_runtime::{Device, Element, Error};
+use std::sync::Arc;
 
 pub(super) fn bad_ordinal() -> Outcome {
     let count = usize::try_from(CudaContext::device_count()?)?;
@@ -100,16 +101,27 @@ pub(super) fn other_object() -> Outcome {
             true => Device::from_cudarc(own.clone(), own.default_stream())?,
             false => Device::cuda(0)?,
         };
-        let (zeros, ones) = (vec![0.0_f32; 1 << 24], vec![1.0_f32; 1 << 24]);
-        let mut input = stream.clone_htod(&zeros)?;
-        let mut output = stream.alloc_zeros::<f32>(1)?;
-        for round in 0..20 {
-            stream.memcpy_htod(&ones, &mut input)?;
-            sum()?.launch(&device, &input, &mut output)?;
-            stream.memset_zeros(&mut input)?;
-            let got = stream.clone_dtoh(&output)?;
-            ensure(got == [(1 << 24) as f32], || format!("{with_streams}, {round}: {got:?}"))?;
-        }
+        summed_between(&device, [&stream, &stream], 1 << 24).map_err(|error| {
+            let message = error.message().unwrap_or_default();
+            format!("{with_streams}, {on_default}: {message}")
+        })?;
+    }
+    Ok(())
+}
+
+/// A slice is filled on the first stream, reduced by the device, and overwritten on the second, in
+/// several rounds.
+fn summed_between(device: &Device, streams: [&Arc<CudaStream>; 2], len: usize) -> Outcome {
+    let [before, after] = streams;
+    let (zeros, ones) = (vec![0.0_f32; len], vec![1.0_f32; len]);
+    let mut input = before.clone_htod(&zeros)?;
+    let mut output = after.alloc_zeros::<f32>(1)?;
+    for round in 0..20 {
+        before.memcpy_htod(&ones, &mut input)?;
+        sum()?.launch(device, &input, &mut output)?;
+        after.memset_zeros(&mut input)?;
+        let got = after.clone_dtoh(&output)?;
+        ensure(got == [len as f32], || format!("round {round}: {got:?}"))?;
     }
     Ok(())
 }
@@ -119,17 +131,7 @@ pub(super) fn other_streams() -> Outcome {
     let context = CudaContext::new(0)?;
     let device = Device::from_cudarc(context.clone(), context.new_stream()?)?;
     let (before, after) = (context.new_stream()?, context.new_stream()?);
-    let (zeros, ones) = (vec![0.0_f32; 1 << 24], vec![1.0_f32; 1 << 24]);
-    let mut input = before.clone_htod(&zeros)?;
-    let mut output = after.alloc_zeros::<f32>(1)?;
-    for round in 0..20 {
-        before.memcpy_htod(&ones, &mut input)?;
-        sum()?.launch(&device, &input, &mut output)?;
-        after.memset_zeros(&mut input)?;
-        let got = after.clone_dtoh(&output)?;
-        ensure(got == [(1 << 24) as f32], || format!("round {round}: {got:?}"))?;
-    }
-    Ok(())
+    summed_between(&device, [&before, &after], 1 << 24)
 }
 
 /// A device for the per-thread default stream has a stream of its own. Its launches are ordered
@@ -138,19 +140,7 @@ pub(super) fn per_thread_stream() -> Outcome {
     let context = CudaContext::new(0)?;
     let stream = context.per_thread_stream();
     let device = Device::from_cudarc(context, stream.clone())?;
-    let work = || -> Outcome {
-        let (zeros, ones) = (vec![0.0_f32; 1 << 22], vec![1.0_f32; 1 << 22]);
-        let mut input = stream.clone_htod(&zeros)?;
-        let mut output = stream.alloc_zeros::<f32>(1)?;
-        for round in 0..20 {
-            stream.memcpy_htod(&ones, &mut input)?;
-            sum()?.launch(&device, &input, &mut output)?;
-            stream.memset_zeros(&mut input)?;
-            let got = stream.clone_dtoh(&output)?;
-            ensure(got == [(1 << 22) as f32], || format!("round {round}: {got:?}"))?;
-        }
-        Ok(())
-    };
+    let work = || summed_between(&device, [&stream, &stream], 1 << 22);
     std::thread::scope(|scope| {
         let running: Vec<_> = (0..3).map(|_| scope.spawn(work)).collect();
         running.into_iter().try_for_each(|t| t.join().map_err(|_| "a thread panicked")?)
