@@ -3,9 +3,9 @@
 //! the simulator return the same bits.
 //!
 //! All functions handle ±0, ±Inf, subnormal arguments and results, and overflow. A NaN argument
-//! gives `0x7fffffff`, but `pow(x, 0)` and `pow(1, y)` are 1 also with a NaN. The table below lists the greatest error of each function over all 2^32
-//! inputs, in units in the last place (ulp) of the exact result. For `pow`, which has two arguments,
-//! it is the greatest error of a sample of 2^32 inputs.
+//! gives `0x7fffffff`, except that `pow(x, 0)` and `pow(1, y)` are 1. The table below lists the
+//! greatest error of each function over all 2^32 inputs, in units in the last place (ulp) of the
+//! exact result. For `pow`, which has two arguments, the inputs are a sample of 2^32 pairs.
 //! `cargo run --release --example ulp` measures the errors on a GPU.
 
 pub(super) mod erfc;
@@ -141,7 +141,7 @@ fn declare(
     let Some(bound) = row.bound else {
         unreachable!("the table bounds every function that is computed: {function:?}")
     };
-    let inputs = if row.operands.len() == 1 { "all inputs" } else { "a sample of 2^32 inputs" };
+    let inputs = if row.operands.len() == 1 { "all inputs" } else { "a sample of 2^32 pairs" };
     let bound = format!("{bound} over {inputs}");
     let meaning = meaning.iter().map(|line| line.replace("{bound}", &bound));
     let meaning: Vec<String> = meaning.chain([WRITTEN_OUT.to_owned()]).collect();

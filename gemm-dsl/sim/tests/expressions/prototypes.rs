@@ -53,20 +53,14 @@ pub fn exp(x: f32) -> f32 {
 }
 
 #[allow(clippy::approx_constant, reason = "a coefficient of a fit, which is near ln 2 and not it")]
+const POWER: [f32; 7] =
+    [0.000_153_288_73, 0.001_339_097, 0.009_618_5, 0.055_503_596, 0.240_226_48, 0.693_147_2, 1.0];
+
 pub fn exp2(x: f32) -> f32 {
     let c = min(max(x, -151.0), 129.0);
     let t = c + MAGIC;
     let f = c - (t - MAGIC);
-    let p = [
-        0.000_153_288_73,
-        0.001_339_097,
-        0.009_618_5,
-        0.055_503_596,
-        0.240_226_48,
-        0.693_147_2,
-        1.0,
-    ];
-    canonical(scale(horner(f, &p), t.to_bits()))
+    canonical(scale(horner(f, &POWER), t.to_bits()))
 }
 
 fn split(x: f32) -> (f32, f32) {
@@ -328,20 +322,20 @@ pub fn mish(x: f32) -> f32 {
 }
 
 pub fn erfc(x: f32) -> f32 {
-    const C: [f32; 10] = [
-        6.948_016e-5,
-        4.693_897e-5,
-        -0.000_592_561_8,
-        -0.000_832_062_6,
-        0.003_062_605_8,
-        0.006_475_878_9,
-        -0.021_505_722,
-        -0.036_441_784,
-        0.279_471_77,
-        -0.687_160_7,
+    const C: [f32; 9] = [
+        6.943_781e-5,
+        4.690_979_4e-5,
+        -0.000_592_482_6,
+        -0.000_832_151_1,
+        0.003_062_559,
+        0.006_475_881_7,
+        -0.021_505_68,
+        -0.036_441_762,
+        0.279_471_78,
     ];
+    const T1: f32 = -0.687_160_7;
     const T0: f32 = 1.021_582_7;
-    const T0_LO: f32 = -1.398_315_8e-8;
+    const T0_LO: f32 = -3.540_783_7e-8;
     let a = min(x.abs(), 11.0);
     let h = a * a;
     let h_lo = fma(a, a, -h);
@@ -357,9 +351,11 @@ pub fn erfc(x: f32) -> f32 {
     let inv_lo = fma(-inv, d_lo, fma(-inv, d, 1.0)) * inv;
     // u = 1 - 4/(a+2)
     let u = fma(-4.0, inv_lo, fma(-4.0, inv, 1.0));
-    let q = horner(u, &C);
+    let k = horner(u, &C);
+    let q = fma(k, u, T1);
+    let q_lo = fma(k, u, T1 - q);
     let s = fma(q, u, T0);
-    let s_lo = fma(q, u, T0 - s) + T0_LO;
+    let s_lo = fma(q, u, T0 - s) + fma(q_lo, u, T0_LO);
     let g = inv * s;
     let g_lo = fma(inv, s, -g) + fma(inv, s_lo, inv_lo * s);
     let w = g + fma(g, em1, fma(g_lo, em1, g_lo));
@@ -461,7 +457,7 @@ pub fn pow(x: f32, y: f32) -> f32 {
     let q_lo = fma(-q, d_lo, fma(-q, d, f)) * inv;
     let s = q * q;
     let s_lo = fma(q, q, -s) + 2.0 * q * q_lo;
-    let p = horner(s, &[0.119_403_66, 0.142_625_88, 0.200_001_98]);
+    let p = horner(s, &[0.099_620_86, 0.110_776_64, 0.142_862_35, 0.199_999_97]);
     const T: f32 = 1.0 / 3.0;
     const T_LO: f32 = -9.934_108e-9;
     let b = s * T;
@@ -489,18 +485,7 @@ pub fn pow(x: f32, y: f32) -> f32 {
     let c_lo = if c == e { e_lo } else { 0.0 };
     let t = c + MAGIC;
     let r = (c - (t - MAGIC)) + c_lo;
-    let p = horner(
-        r,
-        &[
-            0.000_153_288_73,
-            0.001_339_097,
-            0.009_618_5,
-            0.055_503_596,
-            0.240_226_48,
-            0.693_147_2,
-            1.0,
-        ],
-    );
+    let p = horner(r, &POWER);
     let w = scale(p, t.to_bits());
     let one = x == 1.0 || y == 0.0 || (x == -1.0 && y.abs() == f32::INFINITY);
     let integer = y.trunc() == y;

@@ -30,9 +30,12 @@ pub(in crate::expr) fn erfc(b: &mut KernelBuilder) -> FunctionId {
         let q_low = b.let_("q_low", fma(neg(q), d_low, fma(neg(q), d, 1.0)) * q);
         b.comment("g = q S(u).");
         let u = b.let_("u", fma(-4.0, q_low, fma(-4.0, q, 1.0)));
-        let s1 = polynomial(b, "s1", &u.into(), &RATIO);
+        let s2 = polynomial(b, "s2", &u.into(), &RATIO);
+        let s1 = b.let_("s1", fma(s2, u, RATIO_1));
+        let s1_low = b.let_("s1_low", fma(s2, u, RATIO_1 - s1));
         let s = b.let_("s", fma(s1, u, RATIO_0));
-        let s_low = b.let_("s_low", fma(s1, u, RATIO_0 - s) - RATIO_0_EXCESS);
+        let s_low = fma(s1, u, RATIO_0 - s) + fma(s1_low, u, -RATIO_0_EXCESS);
+        let s_low = b.let_("s_low", s_low);
         let g = b.let_("g", q * s);
         let g_low = b.let_("g_low", fma(q, s, neg(g)) + fma(q, s_low, q_low * s));
         let w = b.let_("w", g + fma(g, t, fma(g_low, t, g_low)));
@@ -41,19 +44,20 @@ pub(in crate::expr) fn erfc(b: &mut KernelBuilder) -> FunctionId {
     })
 }
 
-/// Coefficients of S(u) for x up to 10.1, except the constant one, which is the sum of two numbers.
-const RATIO: [f32; 10] = [
-    6.948_016e-5,
-    4.693_897e-5,
-    -0.000_592_561_8,
-    -0.000_832_062_6,
-    0.003_062_605_8,
-    0.006_475_878_9,
-    -0.021_505_722,
-    -0.036_441_784,
-    0.279_471_77,
-    -0.687_160_7,
+/// Coefficients of S(u) for x up to 10.1, except the last two. The constant one is the sum of two
+/// numbers.
+const RATIO: [f32; 9] = [
+    6.943_781e-5,
+    4.690_979_4e-5,
+    -0.000_592_482_6,
+    -0.000_832_151_1,
+    0.003_062_559,
+    0.006_475_881_7,
+    -0.021_505_68,
+    -0.036_441_762,
+    0.279_471_78,
 ];
+const RATIO_1: f32 = -0.687_160_7;
 const RATIO_0: f32 = 1.021_582_7;
 /// Amount by which `RATIO_0` exceeds the exact coefficient.
-const RATIO_0_EXCESS: f32 = 1.398_315_8e-8;
+const RATIO_0_EXCESS: f32 = 3.540_783_7e-8;

@@ -24,7 +24,7 @@ const PER_EXPONENT: f32 = 1.192_092_9e-7;
 /// Returns n · 2^23, where a positive normal number with these bits divided by 2^n lies in
 /// [2/3, 4/3). The comment calls the number `name`.
 fn exponent_bits(b: &mut KernelBuilder, name: &str, bits_: Var) -> Var {
-    b.comment(&format!(
+    b.comment(format!(
         "exponent_bits = n << 23: subtracting the bits of 2/3 selects n with {name} / 2^n in \
          [2/3, 4/3). 1.1920929e-7 is 2^-23."
     ));

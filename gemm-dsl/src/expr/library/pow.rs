@@ -95,4 +95,4 @@ fn signed(b: &mut KernelBuilder, x: Var, y: Var, magnitude: Var) -> Expr {
 }
 
 /// Coefficients of (atanh(q) / q − 1 − s / 3) / s² in s = q², for |q| ≤ 1/5.
-const AREA_TANGENT: [f32; 3] = [0.119_403_66, 0.142_625_88, 0.200_001_98];
+const AREA_TANGENT: [f32; 4] = [0.099_620_86, 0.110_776_64, 0.142_862_35, 0.199_999_97];
