@@ -44,9 +44,10 @@
 //! **Operators**, from the lowest precedence to the highest: `||`, `&&`, comparisons (which do not
 //! chain), `+ -`, `* / %` (`%` on integers only), `- !`.
 //!
-//! **Functions**: `min max abs clamp` take numbers, and `sqrt fma floor round rsqrt relu` take
-//! floats. `f32` and `f64` convert an integer or a float of the other type, and round to nearest
-//! even. All other functions take and return only `f32`, with the errors listed below.
+//! **Functions**: `min max abs sign clamp` take numbers, and `sqrt fma floor ceil round trunc rsqrt
+//! relu` take floats. `isnan` takes a float and returns a boolean. `f32` and `f64` convert an
+//! integer or a float of the other type, and round to nearest even. All other functions take and
+//! return only `f32`, with the errors listed below.
 //!
 //! Each expression has one canonical text. Parsing this text returns the same expression.
 

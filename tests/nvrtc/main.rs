@@ -7,6 +7,7 @@
 mod releases;
 
 use gemm_dsl::cuda;
+use gemm_dsl::expr::{EPILOGUE, Function, FunctionInfo, Signature};
 use gemm_dsl::ir::{Space, VerifiedKernel};
 use gemm_dsl::spec::{Accuracy, ReduceSpec, SgemmSpec};
 use gemm_dsl::stages;
@@ -47,6 +48,23 @@ const LISTS: [&str; 4] = [
      3, raster: 4, batch: pointers",
 ];
 
+/// Epilogue that calls every function of the language.
+fn every_function() -> SgemmSpec {
+    let mut body = String::new();
+    for FunctionInfo { name, operands, signature, .. } in EPILOGUE.functions().map(Function::info) {
+        let call = match signature {
+            Signature::Conversion => format!("{name}(row)"),
+            Signature::Predicate => format!("if {name}(acc) {{ 0.0 }} else {{ 1.0 }}"),
+            _ => format!("{name}({})", vec!["acc"; operands.len()].join(", ")),
+        };
+        body += &format!("let by_{name} = {call}; ");
+    }
+    let sum = EPILOGUE.functions().map(|function| format!("by_{}", function.name()));
+    let sum: Vec<String> = sum.collect();
+    let line = format!("block: 16x16, epilogue: |acc| {{ {body}{} }}", sum.join(" + "));
+    line.parse().unwrap_or_else(|error| panic!("{error}"))
+}
+
 /// Number of random specs of each macro. Each is compiled for one architecture.
 const SAMPLES: usize = 60;
 
@@ -70,6 +88,7 @@ fn main() -> ExitCode {
         let spec: SgemmSpec = line.parse().unwrap_or_else(|error| panic!("{line}: {error}"));
         trials.push(trial(format!("lists::{i}"), spec, &ARCHITECTURES));
     }
+    trials.push(trial("functions".to_owned(), every_function(), &ARCHITECTURES));
     let mut known = HashSet::new();
     let every_rule = std::env::var_os("GEMM_EVERY_RULE").is_some_and(|value| !value.is_empty());
     for (arch, class) in [75, 80, 89, 90, 100, 120]
@@ -221,8 +240,10 @@ fn hostile_locals() -> SgemmSpec {
         "maximum",
         "minimum",
         "fmaxf",
-        "pow",
-        "sin",
+        "ceilf",
+        "truncf",
+        "tan",
+        "asinh",
         "exp10",
         "norm3d",
         "y0",

@@ -3,7 +3,7 @@
 
 use crate::c::{self, Environment, Unit, Value};
 use crate::ir;
-use gemm_dsl::expr::{Closure, EPILOGUE, Function, random};
+use gemm_dsl::expr::{Closure, EPILOGUE, Function, Signature, random};
 use gemm_dsl::ir::{Expr, Stmt, Ty, Var, VerifiedKernel};
 use gemm_dsl::spec::{Datum, SgemmSpec, Spec};
 use gemm_dsl::{Plan, cuda};
@@ -103,7 +103,11 @@ fn every_function_is_printed_as_it_is_meant() {
             ["integer"] => "row".to_owned(),
             operands => vec!["acc"; operands.len()].join(", "),
         };
-        let text = format!("|acc| 1.0 / acc - {}({args})", function.name);
+        let call = format!("{}({args})", function.name);
+        let text = match function.signature {
+            Signature::Predicate => format!("|acc| if {call} {{ 1.0 }} else {{ acc }}"),
+            _ => format!("|acc| 1.0 / acc - {call}"),
+        };
         let closure = Closure::parse(&EPILOGUE, &text).unwrap_or_else(|e| panic!("{e}"));
         compare(&kernel(closure), 1, 500).unwrap_or_else(|e| panic!("{text}: {e}"));
     }

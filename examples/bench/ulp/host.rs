@@ -1,6 +1,6 @@
 //! Errors of a function over a sample of inputs, measured on the simulator.
 
-use super::Worst;
+use super::{Worst, pair};
 use gemm_bench::cli::Failure;
 use gemm_dsl::ir::VerifiedKernel;
 use gemm_runtime::Error;
@@ -15,6 +15,16 @@ pub fn sigmoid(x: f64) -> f64 {
 /// Limit at x = −∞.
 fn or_limit(x: f64, value: f64) -> f64 {
     if x == f64::NEG_INFINITY { -0.0 } else { value }
+}
+
+pub fn softplus(x: f64) -> f64 {
+    // `f64::max` would hide a NaN.
+    let positive = if x < 0.0 { 0.0 } else { x };
+    positive + libm::log1p((-x.abs()).exp())
+}
+
+pub fn mish(x: f64) -> f64 {
+    or_limit(x, x * softplus(x).tanh())
 }
 
 pub fn silu(x: f64) -> f64 {
@@ -52,7 +62,30 @@ fn error(found: f32, exact: f64) -> f64 {
 }
 
 /// Returns the worst case of a kernel that computes a function of [`SAMPLE`] inputs.
-pub fn worst(kernel: &VerifiedKernel, exact: fn(f64) -> f64) -> Result<Worst, Failure> {
+pub fn worst(
+    kernel: &VerifiedKernel,
+    operands: usize,
+    exact: fn(f64, f64) -> f64,
+) -> Result<Worst, Failure> {
+    let inputs: Vec<[f32; 2]> =
+        if operands == 1 { numbers() } else { (0..SAMPLE).map(pair).collect() };
+    let arrays = (0..operands).map(|n| inputs.iter().map(|of| of[n]).collect::<Vec<f32>>());
+    let arrays = arrays.map(|array| Buffer::from_f32(&array));
+    let buffers: Vec<Buffer> = arrays.chain([Buffer::zeros(inputs.len())]).collect();
+    launch(kernel, &buffers, &[]).map_err(Error::from)?;
+    let mut worst = Worst { ulp: 0.0, arguments: [0.0; 2] };
+    for (arguments, found) in inputs.into_iter().zip(buffers[operands].to_vec()) {
+        let [x, y] = arguments.map(f64::from);
+        let ulp = error(found, exact(x, y));
+        if ulp > worst.ulp {
+            worst = Worst { ulp, arguments };
+        }
+    }
+    Ok(worst)
+}
+
+/// Arguments of a function of one number.
+fn numbers() -> Vec<[f32; 2]> {
     let mut random = fastrand::Rng::with_seed(1);
     let specials = [0, 0x8000_0000, 1, 0x7f80_0000, 0xff80_0000, 0x7fc0_0000, 0x7f7f_ffff];
     let some = |i: u32| match specials.get(i as usize) {
@@ -61,15 +94,5 @@ pub fn worst(kernel: &VerifiedKernel, exact: fn(f64) -> f64) -> Result<Worst, Fa
         None if i.is_multiple_of(2) => f32::from_bits(random.u32(..)),
         None => (random.f32() - 0.5) * 32.0,
     };
-    let input: Vec<f32> = (0..SAMPLE).map(some).collect();
-    let buffers = [Buffer::from_f32(&input), Buffer::zeros(input.len())];
-    launch(kernel, &buffers, &[]).map_err(Error::from)?;
-    let mut worst = Worst { ulp: 0.0, input: 0 };
-    for (x, found) in input.iter().zip(buffers[1].to_vec()) {
-        let ulp = error(found, exact((*x).into()));
-        if ulp > worst.ulp {
-            worst = Worst { ulp, input: x.to_bits() };
-        }
-    }
-    Ok(worst)
+    (0..SAMPLE).map(some).map(|x| [x, 0.0]).collect()
 }

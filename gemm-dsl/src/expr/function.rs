@@ -56,25 +56,50 @@ functions! {
     Clamp = "clamp", ["x", "low", "high"], Number;
     /// Largest integer not above x.
     Floor = "floor", ["x"], Float;
+    /// Smallest integer not below x.
+    Ceil = "ceil", ["x"], Float;
     /// Nearest integer, ties to even.
     Round = "round", ["x"], Float;
+    /// Nearest integer that is not farther from 0 than x.
+    Trunc = "trunc", ["x"], Float;
+    /// 1 for positive x and −1 for negative x, else x itself: ±0 or NaN.
+    Sign = "sign", ["x"], Number;
+    /// True if x is NaN.
+    IsNan = "isnan", ["x"], Predicate;
+    /// x to the power of y: NaN if x < 0 and y is no integer, 1 if y = 0 or x = 1.
+    Pow = "pow", ["x", "y"], Single, within 1.30 "2^(y · log2 x), log2 x as the sum of two floats";
     /// e to the power of x.
     Exp = "exp", ["x"], Single, within 0.90 "2^n · e^r, polynomial of degree 6";
+    /// `exp(x) - 1`, accurate near 0.
+    Expm1 = "expm1", ["x"], Single, within 1.44 "2^n · (e^r − 1) + (2^n − 1), polynomial of \
+        degree 7";
     /// 2 to the power of x.
     Exp2 = "exp2", ["x"], Single, within 0.88 "2^n · 2^f, polynomial of degree 6";
     /// Natural logarithm.
     Log = "log", ["x"], Single, within 0.94 "n · ln 2 + log(m), polynomial of degree 10";
+    /// `log(1 + x)`, accurate near 0.
+    Log1p = "log1p", ["x"], Single, within 1.01 "as `log`, with the rounding error of 1 + x";
     /// Logarithm to base 2.
     Log2 = "log2", ["x"], Single, within 1.05 "n + log2(m), polynomial of degree 10; the \
         leading terms are the sum of two floats";
+    /// Sine of an angle in radians.
+    Sin = "sin", ["x"], Single, within 0.83 "exact multiple of π/2, two polynomials";
+    /// Cosine of an angle in radians.
+    Cos = "cos", ["x"], Single, within 0.84 "as `sin`";
     /// Hyperbolic tangent.
     Tanh = "tanh", ["x"], Single, within 1.37 "odd polynomial, 1 − 2 / (e^2x + 1) from 0.63 on";
     /// Error function.
     Erf = "erf", ["x"], Single, within 1.08 "odd polynomial, 1 − e^−p(x) from 0.93 on";
+    /// `1 - erf(x)`, accurate for large x.
+    Erfc = "erfc", ["x"], Single, within 1.90 "e^−x² through the ratio of erfc to it";
     /// `1 / (1 + exp(-x))`.
     Sigmoid = "sigmoid", ["x"], Single, within 1.01 "1 / (1 + e^−x), the quotient corrected";
     /// `max(x, 0)`.
     Relu = "relu", ["x"], Float;
+    /// `log(1 + exp(x))`, finite for every finite x.
+    Softplus = "softplus", ["x"], Single, within 1.72 "max(x, 0) + log1p(e^−a), a = abs(x)";
+    /// `x * tanh(softplus(x))`.
+    Mish = "mish", ["x"], Single, within 1.10 "a quotient in e^x, corrected";
     /// `x * sigmoid(x)`.
     Silu = "silu", ["x"], Single, within 1.10 "as `sigmoid`, with x in place of 1";
     /// `x * (1 + erf(x / sqrt(2))) / 2`.
@@ -97,6 +122,8 @@ pub enum Signature {
     Float,
     /// Takes numbers of one type and returns a number of this type.
     Number,
+    /// Takes floats of one type and returns a boolean.
+    Predicate,
     /// Takes an integer, or a float of the other type, and returns a float.
     Conversion,
 }

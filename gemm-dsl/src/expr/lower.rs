@@ -224,9 +224,9 @@ impl BodyLowering<'_> {
             return self.integer(function, args);
         }
         match (library::lowering(function), self.library.defined(function)) {
-            (library::Lowering::InPlace(make), _) => {
-                let mut args = args.into_iter();
-                make([(); 3].map(|()| args.next().unwrap_or(Expr::I32(0))))
+            (library::Lowering::InPlace(make), _) => in_place(make, args),
+            (library::Lowering::Shared(make), _) => {
+                in_place(make, args.into_iter().map(|e| self.shared("part", e)).collect())
             }
             (library::Lowering::Library(_), Some(defined)) => defined.apply(args),
             (library::Lowering::Library(_), None) => {
@@ -245,6 +245,10 @@ impl BodyLowering<'_> {
             (Function::Min, [a, b]) => less(a, b).select(a.clone(), b.clone()),
             (Function::Max, [a, b]) => less(a, b).select(b.clone(), a.clone()),
             (Function::Abs, [x]) => less(x, &Expr::I64(0)).select(neg(x.clone()), x.clone()),
+            (Function::Sign, [x]) => {
+                let negative = less(x, &Expr::I64(0)).select(Expr::I64(-1), Expr::I64(0));
+                less(&Expr::I64(0), x).select(Expr::I64(1), negative)
+            }
             (Function::Clamp, [x, low, high]) => {
                 let x = less(x, low).select(low.clone(), x.clone());
                 let x = self.shared("part", x);
@@ -253,6 +257,12 @@ impl BodyLowering<'_> {
             _ => unreachable!("checked: {function:?} takes no integers"),
         }
     }
+}
+
+/// Returns a function's expression of its arguments.
+fn in_place(make: fn([Expr; 3]) -> Expr, args: Vec<Expr>) -> Expr {
+    let mut args = args.into_iter();
+    make([(); 3].map(|()| args.next().unwrap_or(Expr::I32(0))))
 }
 
 fn operator(op: Binary) -> BinaryOp {

@@ -262,6 +262,9 @@ impl Grow<'_> {
                 let op = self.random.pick(&[Binary::And, Binary::Or]);
                 return binary(op, self.tree(ty, less), self.tree(ty, less));
             }
+            (4, Type::Bool) if self.scope.function("isnan").is_some() => {
+                NodeKind::Call(Function::IsNan, vec![self.tree(self.float(), less)])
+            }
             (_, Type::Bool) => {
                 let ops = Binary::ALL.iter().filter(|op| op.is_comparison()).copied();
                 let op = self.random.pick(&ops.collect::<Vec<_>>());
@@ -272,6 +275,7 @@ impl Grow<'_> {
                 let is_float = matches!(ty, Type::F32 | Type::F64);
                 let fits = |f: &Function| match f.info().signature {
                     Signature::Number => true,
+                    Signature::Predicate => ty == Type::Bool,
                     Signature::Float => is_float,
                     Signature::Single => ty == Type::F32,
                     Signature::Conversion => f.converts_to().is_some_and(|to| ty == to.into()),

@@ -60,6 +60,10 @@ impl IntRange {
         Self { least, most: self.least.abs().max(self.most.abs()) }
     }
 
+    pub(super) fn sign(self) -> Self {
+        Self { least: self.least.signum(), most: self.most.signum() }
+    }
+
     pub(super) fn min(self, other: Self) -> Self {
         Self { least: self.least.min(other.least), most: self.most.min(other.most) }
     }

@@ -78,7 +78,7 @@ impl ExprScope {
         let functions = Function::ALL.iter().copied();
         functions.filter(move |function| match (function.info().signature, conditions) {
             (Signature::Number, _) => true,
-            (Signature::Float, _) => has_floats,
+            (Signature::Float | Signature::Predicate, _) => has_floats,
             (Signature::Single, conditions) => conditions.is_none(),
             (Signature::Conversion, None) => has_f64 || function.converts_to() == Some(Float::F32),
             (Signature::Conversion, Some(_)) => has_floats && function.converts_to() == float,

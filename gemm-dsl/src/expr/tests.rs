@@ -8,8 +8,8 @@ mod types;
 
 use super::random::{closure_of, with_operands};
 use super::{
-    Closure, EPILOGUE, ExprScope, FINISH, FOLD, Float, Function, IDENTITY, MAP, Type, Typing,
-    ValueType,
+    Closure, EPILOGUE, ExprScope, FINISH, FOLD, Float, Function, FunctionInfo, IDENTITY, MAP, Type,
+    Typing, ValueType,
 };
 use crate::SpecError;
 use crate::ir::Elem;
@@ -115,9 +115,9 @@ fn a_text_is_printed_in_its_canonical_form() {
 
 #[test]
 fn the_text_of_a_function_says_its_bound() {
-    let bounded = Function::ALL.iter().filter_map(|f| Some((f.name(), f.info().bound?)));
-    for (name, bound) in bounded.filter(|(name, _)| *name != "rsqrt") {
-        let line = format!("epilogue: |acc| {name}(acc)");
+    let bounded = Function::ALL.iter().map(|f| f.info()).filter_map(|f| Some((f, f.bound?)));
+    for (FunctionInfo { name, operands, .. }, bound) in bounded.filter(|(f, _)| f.name != "rsqrt") {
+        let line = format!("epilogue: |acc| {name}({})", vec!["acc"; operands.len()].join(", "));
         let program = line.parse().and_then(|plan: SgemmPlan| plan.program());
         let source = cuda::source(program.expect("a sound line").preferred());
         let (before, _) = source.split_once(&format!("float {name}_f32(")).expect(name);

@@ -16,6 +16,9 @@ pub enum Intrinsic {
     /// Square root, rounded to nearest.
     Sqrt,
     Floor,
+    Ceil,
+    /// Nearest integer that is not farther from 0.
+    Trunc,
     /// Nearest integer, ties to even.
     RoundEven,
     /// Value of the lane that is `delta` (an `I32`) higher, or of the lane itself if that is past
@@ -248,13 +251,15 @@ __device__ __forceinline__ unsigned int pack_f16(float low, float high)
 ";
 
 impl Intrinsic {
-    pub const ALL: [Intrinsic; 12] = [
+    pub const ALL: [Intrinsic; 14] = [
         Intrinsic::Fma,
         Intrinsic::Maximum,
         Intrinsic::Minimum,
         Intrinsic::Abs,
         Intrinsic::Sqrt,
         Intrinsic::Floor,
+        Intrinsic::Ceil,
+        Intrinsic::Trunc,
         Intrinsic::RoundEven,
         Intrinsic::ShuffleDown,
         Intrinsic::ShuffleXor,
@@ -301,6 +306,20 @@ impl Intrinsic {
                 spelled("floor", ""),
                 |[x, ..]| x.floor().canonical(),
                 |[x, ..]| x.floor().canonical(),
+            ),
+            Intrinsic::Ceil => float(
+                1,
+                spelled("ceilf", ""),
+                spelled("ceil", ""),
+                |[x, ..]| x.ceil().canonical(),
+                |[x, ..]| x.ceil().canonical(),
+            ),
+            Intrinsic::Trunc => float(
+                1,
+                spelled("truncf", ""),
+                spelled("trunc", ""),
+                |[x, ..]| x.trunc().canonical(),
+                |[x, ..]| x.trunc().canonical(),
             ),
             Intrinsic::RoundEven => float(
                 1,

@@ -20,12 +20,25 @@ const SPECS: [&str; 6] = [
 ];
 
 /// Every function and every operator of the language.
-const EXPRESSIONS: [&str; 18] = [
+const EXPRESSIONS: [&str; 31] = [
     "|acc| abs(acc)",
     "|acc| sqrt(acc)",
     "|acc| rsqrt(acc)",
     "|acc| floor(acc * 8.0)",
     "|acc| round(acc * 8.0)",
+    "|acc| ceil(acc * 8.0)",
+    "|acc| trunc(acc * 8.0)",
+    "|acc| sign(acc)",
+    "|acc| if isnan(acc) { 1.0 } else { -acc }",
+    "|acc| pow(acc, 0.7) + pow(acc, 3.0)",
+    "|acc| expm1(acc)",
+    "|acc| log1p(acc)",
+    "|acc| sin(acc)",
+    "|acc| sin(acc * 1e6) + cos(acc * 1e20)",
+    "|acc| cos(acc)",
+    "|acc| erfc(acc)",
+    "|acc| softplus(acc)",
+    "|acc| mish(acc)",
     "|acc| exp(acc)",
     "|acc| exp2(acc)",
     "|acc| log(acc)",

@@ -7,6 +7,10 @@ use std::fmt::Write as _;
 /// Functions of the DSL that CUDA C lacks.
 const PRELUDE: &str = "\
 __device__ __forceinline__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
+__device__ __forceinline__ float softplus(float x) {
+    return fmaxf(x, 0.0f) + log1pf(expf(-fabsf(x)));
+}
+__device__ __forceinline__ float mish(float x) { return x * tanhf(softplus(x)); }
 __device__ __forceinline__ float silu(float x) { return x / (1.0f + expf(-x)); }
 __device__ __forceinline__ float gelu(float x) {
     return 0.5f * x * (1.0f + erff(x * 0.70710678f));
@@ -130,6 +134,10 @@ fn call(function: Function, operands: &[String]) -> String {
             return format!("min(max({x}, {low}), {high})");
         }
         Function::Relu => return format!("fmaxf({}, 0.0f)", operands.concat()),
+        Function::Sign => {
+            let x = operands.concat();
+            return format!("[&] {{ const auto x = {x}; return x > 0 ? 1 : x < 0 ? -1 : x; }}()");
+        }
         // These functions also support integers.
         Function::Min => "min",
         Function::Max => "max",
@@ -139,12 +147,23 @@ fn call(function: Function, operands: &[String]) -> String {
         Function::Fma => "fmaf",
         Function::Floor => "floorf",
         Function::Round => "rintf",
+        Function::Ceil => "ceilf",
+        Function::Trunc => "truncf",
+        Function::IsNan => "isnan",
         Function::Exp => "expf",
         Function::Exp2 => "exp2f",
         Function::Log => "logf",
         Function::Log2 => "log2f",
         Function::Tanh => "tanhf",
         Function::Erf => "erff",
+        Function::Pow => "powf",
+        Function::Expm1 => "expm1f",
+        Function::Log1p => "log1pf",
+        Function::Sin => "sinf",
+        Function::Cos => "cosf",
+        Function::Erfc => "erfcf",
+        Function::Softplus => "softplus",
+        Function::Mish => "mish",
         Function::Sigmoid => "sigmoid",
         Function::Silu => "silu",
         Function::Gelu => "gelu",

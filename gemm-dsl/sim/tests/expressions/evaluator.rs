@@ -8,6 +8,13 @@ pub fn function(function: Function) -> fn(f32) -> f32 {
     match function {
         Function::Exp => prototype::exp,
         Function::Exp2 => prototype::exp2,
+        Function::Expm1 => prototype::expm1,
+        Function::Log1p => prototype::log1p,
+        Function::Softplus => prototype::softplus,
+        Function::Mish => prototype::mish,
+        Function::Erfc => prototype::erfc,
+        Function::Sin => prototype::sin,
+        Function::Cos => prototype::cos,
         Function::Log => prototype::log,
         Function::Log2 => prototype::log2,
         Function::Rsqrt => prototype::rsqrt,
@@ -21,6 +28,9 @@ pub fn function(function: Function) -> fn(f32) -> f32 {
         Function::Sqrt => |x| canonical(x.sqrt()),
         Function::Floor => |x| canonical(x.floor()),
         Function::Round => |x| canonical(x.round_ties_even()),
+        Function::Ceil => |x| canonical(x.ceil()),
+        Function::Trunc => |x| canonical(x.trunc()),
+        Function::Sign => |x| if x == 0.0 || x.is_nan() { x } else { x.signum() },
         Function::Relu => |x| prototype::max(x, 0.0),
         _ => unreachable!("no function of one number"),
     }
@@ -34,6 +44,9 @@ fn function_f64(function: Function) -> fn(f64) -> f64 {
         Function::Sqrt => f64::sqrt,
         Function::Floor => f64::floor,
         Function::Round => f64::round_ties_even,
+        Function::Ceil => f64::ceil,
+        Function::Trunc => f64::trunc,
+        Function::Sign => |x| if x == 0.0 || x.is_nan() { x } else { x.signum() },
         Function::Relu => |x| greater(x, 0.0),
         _ => unreachable!("no function of one f64"),
     }
@@ -148,8 +161,11 @@ impl<'c> Evaluator<'c> {
 }
 
 fn call(f: Function, args: &[Value]) -> Value {
-    use Value::{F32, F64, Int};
+    use Value::{Bool, F32, F64, Int};
     match (f, args) {
+        (Function::IsNan, [F32(x)]) => Bool(x.is_nan()),
+        (Function::IsNan, [F64(x)]) => Bool(x.is_nan()),
+        (Function::Pow, [F32(x), F32(y)]) => F32(prototype::pow(*x, *y)),
         (Function::Min, [F32(a), F32(b)]) => F32(prototype::min(*a, *b)),
         (Function::Max, [F32(a), F32(b)]) => F32(prototype::max(*a, *b)),
         (Function::Clamp, [F32(x), F32(low), F32(high)]) => {
@@ -163,6 +179,7 @@ fn call(f: Function, args: &[Value]) -> Value {
         (Function::Min, [Int(a), Int(b)]) => Int(*a.min(b)),
         (Function::Max, [Int(a), Int(b)]) => Int(*a.max(b)),
         (Function::Clamp, [Int(x), Int(low), Int(high)]) => Int(*x.max(low).min(high)),
+        (Function::Sign, [Int(x)]) => Int(x.signum()),
         (Function::Abs, [Int(x)]) => Int(x.checked_abs().expect("in range")),
         (Function::ToF32, [Int(x)]) => F32(*x as f32),
         (Function::ToF32, [F64(x)]) => F32(canonical(*x as f32)),

@@ -1,12 +1,14 @@
 //! Semantics of an expression: the simulator agrees with an evaluator in Rust to the bit.
 
 use super::evaluator::{Value, function, value};
+use super::prototypes::pow as pow_prototype;
 use gemm_dsl::expr::random;
 use gemm_dsl::expr::random::Random;
-use gemm_dsl::expr::{Closure, EPILOGUE, Float, Function, library};
+use gemm_dsl::expr::{Closure, EPILOGUE, Float, Function, Signature, library};
 use gemm_dsl::ir::{
-    Access, Elem, Expr, Geometry, KernelBuilder, Operand, Special, Stmt, VerifiedKernel,
+    Access, BufferId, Elem, Expr, Geometry, KernelBuilder, Operand, Special, Stmt, VerifiedKernel,
 };
+use gemm_dsl::target::intrinsic::CANONICAL_NAN;
 use gemm_sim::{Buffer, launch};
 use proptest::prelude::*;
 
@@ -82,20 +84,27 @@ fn specials() -> Vec<f32> {
         1e-40,
         f32::MIN_POSITIVE,
         1e-30,
+        2.98e-8,
         1e-8,
+        0.000_244_140_63,
         0.3,
+        1.0 / 3.0,
+        0.41,
         0.5,
         0.63,
         2.0 / 3.0,
+        0.785,
         0.93,
         1.0,
         4.0 / 3.0,
         1.5,
+        std::f32::consts::FRAC_PI_2,
         2.0,
         2.5,
         3.0,
         4.0,
         10.0,
+        11.0,
         14.5,
         16.0,
         20.0,
@@ -103,6 +112,7 @@ fn specials() -> Vec<f32> {
         64.0,
         88.0,
         88.72284,
+        89.0,
         90.0,
         103.97,
         105.0,
@@ -113,6 +123,7 @@ fn specials() -> Vec<f32> {
         150.0,
         151.0,
         160.0,
+        1e5,
         1e6,
         8_388_608.0,
         1e30,
@@ -151,10 +162,91 @@ fn same(text: &str, input: &[f32], found: &[f32], expected: impl Fn(usize, f32) 
 #[test]
 fn the_functions_are_their_prototypes() {
     let input = inputs(1, 1 << 18);
-    for f in Function::ALL.iter().filter(|f| f.info().operands == ["x"]) {
+    let of_one =
+        |f: &&Function| f.info().operands == ["x"] && f.info().signature != Signature::Predicate;
+    for f in Function::ALL.iter().filter(of_one) {
         let text = format!("|acc| {}(acc)", f.name());
         let closure = Closure::parse(&EPILOGUE, &text).expect("a sound expression");
         same(&text, &input, &simulated(&closure, &input), |_, x| function(*f)(x));
+    }
+}
+
+/// Results at special values, as the definitions of the functions demand them.
+#[test]
+fn functions_have_their_limits_and_signs() {
+    const INF: f32 = f32::INFINITY;
+    const NAN: f32 = f32::from_bits(CANONICAL_NAN);
+    const TINY: f32 = 1e-45;
+    let cases: [(&str, &[(f32, f32)]); 12] = [
+        ("log1p(acc)", &[(-0.0, -0.0), (TINY, TINY), (-1.0, -INF), (-1.5, NAN), (INF, INF)]),
+        ("expm1(acc)", &[(-0.0, -0.0), (-TINY, -TINY), (-INF, -1.0), (-40.0, -1.0), (INF, INF)]),
+        ("expm1(acc)", &[(88.8, INF), (-1e30, -1.0)]),
+        ("softplus(acc)", &[(-INF, 0.0), (INF, INF), (89.0, 89.0), (-1e30, 0.0), (3e38, 3e38)]),
+        ("mish(acc)", &[(-0.0, -0.0), (-INF, -0.0), (INF, INF), (-1e30, -0.0), (3e38, 3e38)]),
+        ("sin(acc)", &[(-0.0, -0.0), (TINY, TINY), (INF, NAN), (-INF, NAN)]),
+        ("cos(acc)", &[(-0.0, 1.0), (TINY, 1.0), (INF, NAN), (-INF, NAN)]),
+        ("erfc(acc)", &[(-INF, 2.0), (INF, 0.0), (0.0, 1.0), (-4.0, 2.0), (11.0, 0.0)]),
+        ("ceil(acc)", &[(-0.5, -0.0), (0.5, 1.0), (-INF, -INF), (TINY, 1.0)]),
+        ("trunc(acc)", &[(-0.5, -0.0), (-1.5, -1.0), (1.5, 1.0), (INF, INF)]),
+        ("sign(acc)", &[(-0.0, -0.0), (TINY, 1.0), (-INF, -1.0), (0.0, 0.0)]),
+        ("if isnan(acc) { 1.0 } else { 0.0 }", &[(INF, 0.0), (-0.0, 0.0), (NAN, 1.0)]),
+    ];
+    for (body, pairs) in cases {
+        let closure = Closure::parse(&EPILOGUE, &format!("|acc| {body}")).expect("sound");
+        let not_a_number = if body.starts_with("if") { 1.0 } else { NAN };
+        let pairs: Vec<_> = pairs.iter().copied().chain([(NAN, not_a_number)]).collect();
+        let input: Vec<f32> = pairs.iter().map(|(x, _)| *x).collect();
+        same(body, &input, &simulated(&closure, &input), |e, _| pairs[e].1);
+    }
+}
+
+/// All pairs of special values, and random pairs: NaN, infinities and signs are those of C, and the
+/// error is within the bound.
+#[test]
+fn powers_are_those_of_the_standard() {
+    let values = specials();
+    let pairs = values.iter().flat_map(|x| values.iter().map(|y| (*x, *y)));
+    let mut random = Random(11);
+    let any = |_| {
+        let bits = random.bits();
+        (f32::from_bits(bits as u32), ((bits >> 32) as f32 / 1e8 - 21.5) * 0.5)
+    };
+    let pairs: Vec<(f32, f32)> = pairs.chain((0..1 << 16).map(any)).collect();
+    let mut k = KernelBuilder::new("powers");
+    let arrays = [Operand::Input(0), Operand::Input(1), Operand::Output(0)];
+    let arrays = ["x", "y", "out"].into_iter().zip(arrays).map(|(name, operand)| {
+        let array = k.global(name, Elem::F32, operand);
+        k.shape(array, [Expr::U64(pairs.len() as u64)], [1.into()]);
+        array
+    });
+    let [x, y, out]: [BufferId; 3] = arrays.collect::<Vec<_>>().try_into().expect("three");
+    let grid = [Expr::U64(pairs.len().div_ceil(THREADS) as u64), Expr::U64(1), Expr::U64(1)];
+    k.geometry(Geometry { block: (THREADS as u32, 1), grid, blocks_per_sm: Some(1) });
+    let closure = Closure::parse(&EPILOGUE, "|acc, y| pow(acc, y)").expect("sound");
+    let pow = closure.lower(&mut k);
+    let e = k.let_("e", Expr::from(Special::BlockX) * THREADS as i32 + Special::ThreadX);
+    k.if_(Expr::from(e).lt(pairs.len() as i32), |k| {
+        let arguments = [x, y].map(|array| Access::new(array, [e.into()]).load());
+        let value = pow.apply(arguments, |name| panic!("{name}"));
+        k.store(Access::new(out, [e.into()]), value);
+    });
+    let kernel = k.finish().expect("a valid kernel");
+    let (xs, ys): (Vec<f32>, Vec<f32>) = pairs.iter().copied().unzip();
+    let buffers = [Buffer::from_f32(&xs), Buffer::from_f32(&ys), Buffer::zeros(pairs.len())];
+    launch(&kernel, &buffers, &[]).expect("the kernel runs");
+    let bound = Function::Pow.info().bound.expect("it is computed").ulp;
+    for ((x, y), found) in pairs.into_iter().zip(buffers[2].to_vec()) {
+        let exact = f64::from(x).powf(y.into());
+        let nearest = exact as f32;
+        let ulp = f64::from(nearest.abs().next_up() - nearest.abs()).max(2f64.powi(-149));
+        let near = (f64::from(found) - exact).abs() <= bound * ulp;
+        let same_sign = found.is_sign_negative() == exact.is_sign_negative();
+        let sound = match exact.is_nan() {
+            true => found.to_bits() == CANONICAL_NAN,
+            false => same_sign && (found == nearest || near),
+        };
+        assert!(sound, "pow({x:e}, {y:e}) is {found:e}, not {exact:e}");
+        assert_eq!(found.to_bits(), pow_prototype(x, y).to_bits(), "pow({x:e}, {y:e})");
     }
 }
 

@@ -53,20 +53,14 @@ pub fn exp(x: f32) -> f32 {
 }
 
 #[allow(clippy::approx_constant, reason = "a coefficient of a fit, which is near ln 2 and not it")]
+const POWER: [f32; 7] =
+    [0.000_153_288_73, 0.001_339_097, 0.009_618_5, 0.055_503_596, 0.240_226_48, 0.693_147_2, 1.0];
+
 pub fn exp2(x: f32) -> f32 {
     let c = min(max(x, -151.0), 129.0);
     let t = c + MAGIC;
     let f = c - (t - MAGIC);
-    let p = [
-        0.000_153_288_73,
-        0.001_339_097,
-        0.009_618_5,
-        0.055_503_596,
-        0.240_226_48,
-        0.693_147_2,
-        1.0,
-    ];
-    canonical(scale(horner(f, &p), t.to_bits()))
+    canonical(scale(horner(f, &POWER), t.to_bits()))
 }
 
 fn split(x: f32) -> (f32, f32) {
@@ -89,20 +83,21 @@ fn logarithm(x: f32, positive: f32) -> f32 {
     }
 }
 
+const LOG: [f32; 9] = [
+    -0.127_670_17,
+    0.140_027_76,
+    -0.122_134_775,
+    0.140_016_2,
+    -0.166_783_33,
+    0.200_107_14,
+    -0.249_998_46,
+    0.333_332_1,
+    -0.5,
+];
+
 pub fn log(x: f32) -> f32 {
     let (e, f) = split(x);
-    let p = [
-        -0.127_670_17,
-        0.140_027_76,
-        -0.122_134_775,
-        0.140_016_2,
-        -0.166_783_33,
-        0.200_107_14,
-        -0.249_998_46,
-        0.333_332_1,
-        -0.5,
-    ];
-    logarithm(x, fma(e, LN2, fma(f * f, horner(f, &p), f)))
+    logarithm(x, fma(e, LN2, fma(f * f, horner(f, &LOG), f)))
 }
 
 pub fn log2(x: f32) -> f32 {
@@ -258,4 +253,246 @@ pub fn gelu(x: f32) -> f32 {
     let w = g + fma(g, em1, fma(g_lo, em1, g_lo));
     let w = scale(w, t.to_bits());
     canonical(if x < 0.0 { -w } else { x - w })
+}
+
+pub fn log1p(x: f32) -> f32 {
+    let u = 1.0 + x;
+    let e = u.to_bits().wrapping_sub(0x3f2a_aaab) & 0xff80_0000;
+    // 2^-n - 1 and x 2^-n
+    let inverse = f32::from_bits(0x4080_0000u32.wrapping_sub(e));
+    let one = fma(0.25, inverse, -1.0);
+    let m = f32::from_bits(x.to_bits().wrapping_sub(e));
+    let f = one + m;
+    let f_lo = m - (f - one);
+    let n = (e as i32) as f32 * 1.192_092_9e-7;
+    let part = fma(f * f, horner(f, &LOG), f_lo * (1.0 - f)) + f;
+    let inside = fma(n, LN2, part);
+    canonical(if x > -1.0 {
+        if x < f32::INFINITY && x != 0.0 { inside } else { x }
+    } else if x == -1.0 {
+        f32::NEG_INFINITY
+    } else {
+        f32::NAN
+    })
+}
+
+pub fn expm1(x: f32) -> f32 {
+    let c = min(max(x, -30.0), 89.0);
+    let t = fma(c, LOG2E, MAGIC);
+    let p = [0.000_199_119, 0.001_395_248, 0.008_333_288, 0.041_666_258, 0.166_666_67, 0.5];
+    let near = c.abs() < 0.41;
+    let n = if near { 0.0 } else { t - MAGIC };
+    let r = fma(n, -LN2_LO, fma(n, -LN2, c));
+    let p = fma(r * r, horner(r, &p), r);
+    let half =
+        if near { 0.5 } else { f32::from_bits((t.to_bits() << 23).wrapping_add(0x3f00_0000)) };
+    let y = 2.0 * fma(p, half, half - 0.5);
+    canonical(if x.abs() < 2f32.powi(-25) { x } else { y })
+}
+
+pub fn softplus(x: f32) -> f32 {
+    canonical(max(x, 0.0) + log1p(exp(-x.abs())))
+}
+
+pub fn mish(x: f32) -> f32 {
+    let z = min(max(x, -160.0), 20.0);
+    let t = fma(z, LOG2E, MAGIC);
+    let n = t - MAGIC;
+    let r = fma(n, -LN2_LO, fma(n, -LN2, z));
+    let em1 = fma(r * r, expm1_poly(r), r);
+    let s = scale(1.0, t.to_bits());
+    let e = fma(s, em1, s);
+    let e_lo = fma(s, em1, s - e);
+    let g = e + 2.0;
+    let g_lo = (e - (g - 2.0)) + e_lo;
+    let k = e * g;
+    let k_lo = fma(e, g, -k) + fma(e, g_lo, e_lo * g);
+    let d = k + 2.0;
+    let d_lo = (k - (d - 2.0)) + k_lo;
+    let inv = 1.0 / d;
+    let y = fma(z, em1, z);
+    let y_lo = fma(z, em1, z - y);
+    let top = y * g;
+    let top_lo = fma(y, g, -top) + fma(y, g_lo, y_lo * g);
+    let q = top * inv;
+    let over = fma(q, d_lo, fma(q, d, -top)) - top_lo;
+    let w = fma(-over, inv, q);
+    let w = scale(w, t.to_bits());
+    canonical(if x > 20.0 || x == 0.0 { x } else { w })
+}
+
+pub fn erfc(x: f32) -> f32 {
+    const C: [f32; 9] = [
+        6.943_781e-5,
+        4.690_979_4e-5,
+        -0.000_592_482_6,
+        -0.000_832_151_1,
+        0.003_062_559,
+        0.006_475_881_7,
+        -0.021_505_68,
+        -0.036_441_762,
+        0.279_471_78,
+    ];
+    const T1: f32 = -0.687_160_7;
+    const T0: f32 = 1.021_582_7;
+    const T0_LO: f32 = -3.540_783_7e-8;
+    let a = min(x.abs(), 11.0);
+    let h = a * a;
+    let h_lo = fma(a, a, -h);
+    let z = -h;
+    let t = fma(z, LOG2E, MAGIC);
+    let n = t - MAGIC;
+    let r = fma(n, -LN2, z) + fma(n, -LN2_LO, -h_lo);
+    let em1 = fma(r * r, expm1_poly(r), r);
+    let d = a + 2.0;
+    let b = d - a;
+    let d_lo = (a - (d - b)) + (2.0 - b);
+    let inv = 1.0 / d;
+    let inv_lo = fma(-inv, d_lo, fma(-inv, d, 1.0)) * inv;
+    // u = 1 - 4/(a+2)
+    let u = fma(-4.0, inv_lo, fma(-4.0, inv, 1.0));
+    let k = horner(u, &C);
+    let q = fma(k, u, T1);
+    let q_lo = fma(k, u, T1 - q);
+    let s = fma(q, u, T0);
+    let s_lo = fma(q, u, T0 - s) + fma(q_lo, u, T0_LO);
+    let g = inv * s;
+    let g_lo = fma(inv, s, -g) + fma(inv, s_lo, inv_lo * s);
+    let w = g + fma(g, em1, fma(g_lo, em1, g_lo));
+    let w = scale(w, t.to_bits());
+    canonical(if x < 0.0 { 2.0 - w } else { w })
+}
+
+const P1: f32 = std::f32::consts::FRAC_PI_2;
+const P2: f32 = -4.371_139e-8;
+const P3: f32 = -1.715_124_5e-15;
+
+fn sine_near(r: f32, r_lo: f32, quadrant: u32) -> f32 {
+    let s = r * r;
+    let c = fma(s, -0.5, 1.0);
+    let ps = horner(s, &[-0.000_195_184_05, 0.008_332_19, -0.166_666_55]);
+    let sine = r + fma(r * s, ps, r_lo * c);
+    let pc = horner(s, &[2.443_067e-5, -0.001_388_730_1, 0.041_666_646]);
+    let c_lo = fma(s, -0.5, 1.0 - c);
+    let cosine = c + fma(s * s, pc, fma(-r, r_lo, c_lo));
+    let v = if quadrant & 1 != 0 { cosine } else { sine };
+    if quadrant & 2 != 0 { -v } else { v }
+}
+
+fn sine_far(x: f32, quadrant: u32) -> f32 {
+    const W: [u32; 8] = [
+        0,
+        0xa2f9_836e,
+        0x4e44_1529,
+        0xfc27_57d1,
+        0xf534_ddc0,
+        0xdb62_9599,
+        0x3c43_9041,
+        0xfe51_63ab,
+    ];
+    let b = x.to_bits() & 0x7fff_ffff;
+    let q = (b >> 23).wrapping_sub(120);
+    let (j, sh) = ((q >> 5).min(4) as usize, q & 31);
+    let hi = (W[j] as u64) << 32 | W[j + 1] as u64;
+    let lo = (W[j + 2] as u64) << 32 | W[j + 3] as u64;
+    let high = hi << sh | (lo >> 1) >> (63 - sh);
+    let next = (lo << sh) >> 32;
+    let m = ((b & 0x7f_ffff) | 0x80_0000) as u64;
+    let turn = m.wrapping_mul(high).wrapping_add(m.wrapping_mul(next) >> 32);
+    let up = (turn >> 61) & 1;
+    let n = (turn >> 62) + up;
+    let part = turn & ((1 << 62) - 1);
+    let mag = if up != 0 { (1u64 << 62) - part } else { part };
+    let m1 = (mag >> 38) as f32 * 274_877_906_944.0;
+    let m2 = ((mag >> 14) & 0xff_ffff) as f32 * 16384.0;
+    let m3 = (mag & 0x3fff) as f32;
+    let s = m1 + m2;
+    let s_lo = (m2 - (s - m1)) + m3;
+    const C: f32 = 3.406_121_7e-19;
+    const C_LO: f32 = -9.478_396e-27;
+    let r = s * C;
+    let r_lo = fma(s, C, -r) + fma(s, C_LO, s_lo * C);
+    let neg = (up != 0) != (x < 0.0);
+    // sin(-y + q) with quadrant: x<0 negates the whole turn
+    let (r, r_lo) = if neg { (-r, -r_lo) } else { (r, r_lo) };
+    let n = n as u32;
+    let n = if x < 0.0 { n.wrapping_neg() } else { n };
+    sine_near(r, r_lo, n.wrapping_add(quadrant))
+}
+
+fn sine(x: f32, quadrant: u32) -> f32 {
+    let a = x.abs();
+    let t = fma(x, std::f32::consts::FRAC_2_PI, MAGIC);
+    let n = t - MAGIC;
+    let r0 = fma(n, -P1, x);
+    let p = n * P2;
+    let p_lo = fma(n, P2, -p);
+    let r = r0 - p;
+    let r_lo = fma(n, -P3, ((r0 - r) - p) - p_lo);
+    if a < 1e5 {
+        sine_near(r, r_lo, t.to_bits().wrapping_add(quadrant))
+    } else if a < f32::INFINITY {
+        sine_far(x, quadrant)
+    } else {
+        f32::NAN
+    }
+}
+
+pub fn sin(x: f32) -> f32 {
+    canonical(if x.abs() < 2f32.powi(-12) { x } else { sine(x, 0) })
+}
+
+pub fn cos(x: f32) -> f32 {
+    canonical(sine(x, 1))
+}
+
+pub fn pow(x: f32, y: f32) -> f32 {
+    let a = x.abs();
+    let (n, f) = split(a);
+    // atanh(q), q = f / (2 + f)
+    let d = f + 2.0;
+    let d_lo = f - (d - 2.0);
+    let inv = 1.0 / d;
+    let q = f * inv;
+    let q_lo = fma(-q, d_lo, fma(-q, d, f)) * inv;
+    let s = q * q;
+    let s_lo = fma(q, q, -s) + 2.0 * q * q_lo;
+    let p = horner(s, &[0.099_620_86, 0.110_776_64, 0.142_862_35, 0.199_999_97]);
+    const T: f32 = 1.0 / 3.0;
+    const T_LO: f32 = -9.934_108e-9;
+    let b = s * T;
+    let b_lo = fma(s, T, -b) + fma(s * s, p, fma(s, T_LO, s_lo * T));
+    let g = q * b;
+    let g_lo = fma(q, b, -g) + fma(q, b_lo, q_lo * b);
+    let l = q + g;
+    let l_lo = ((q - l) + g) + (g_lo + q_lo);
+    const K: f32 = 2.0 * LOG2E;
+    const K_LO: f32 = 3.851_926e-8;
+    let m = l * K;
+    let m_lo = fma(l, K, -m) + fma(l, K_LO, l_lo * K);
+    let h = n + m;
+    let h_lo = ((n - h) + m) + m_lo;
+    let h = if a > 0.0 {
+        if a < f32::INFINITY { h } else { a }
+    } else if a == 0.0 {
+        f32::NEG_INFINITY
+    } else {
+        f32::NAN
+    };
+    let e = y * h;
+    let e_lo = fma(y, h, -e) + y * h_lo;
+    let c = min(max(e, -160.0), 160.0);
+    let c_lo = if c == e { e_lo } else { 0.0 };
+    let t = c + MAGIC;
+    let r = (c - (t - MAGIC)) + c_lo;
+    let p = horner(r, &POWER);
+    let w = scale(p, t.to_bits());
+    let one = x == 1.0 || y == 0.0 || (x == -1.0 && y.abs() == f32::INFINITY);
+    let integer = y.trunc() == y;
+    let half = y * 0.5;
+    let odd = integer && half.trunc() != half;
+    let w = if x < 0.0 && a < f32::INFINITY && !integer { f32::NAN } else { w };
+    let negative = odd && (x < 0.0 || (x == 0.0 && x.to_bits() != 0));
+    let w = if negative { -w } else { w };
+    canonical(if one { 1.0 } else { w })
 }

@@ -111,9 +111,9 @@ impl Checker<'_> {
             Signature::Single => Some(Float::F32),
             // Generic functions take the common type of their operands. It is a float type if one
             // operand is a float.
-            Signature::Float | Signature::Number if has(Float::F64) => Some(Float::F64),
-            Signature::Float | Signature::Number if has(Float::F32) => Some(Float::F32),
-            Signature::Float => Some(typing.float),
+            _ if has(Float::F64) => Some(Float::F64),
+            _ if has(Float::F32) => Some(Float::F32),
+            Signature::Float | Signature::Predicate => Some(typing.float),
             Signature::Number if known.iter().any(Option::is_none) => return None,
             Signature::Number => None,
         };
@@ -140,6 +140,7 @@ impl Checker<'_> {
             }
         }
         match (function, ranges.as_slice(), wanted) {
+            _ if function.info().signature == Signature::Predicate => Some(AbstractValue::Bool),
             (_, _, Some(float)) => Some(AbstractValue::Float(float)),
             (Function::Min, [a, b], _) => Some(AbstractValue::Int(a.min(*b))),
             (Function::Max, [a, b], _) => Some(AbstractValue::Int(a.max(*b))),
@@ -147,6 +148,7 @@ impl Checker<'_> {
                 Some(AbstractValue::Int(x.max(*low).min(*high)))
             }
             (Function::Abs, [x], _) => self.integer(x.abs(), at),
+            (Function::Sign, [x], _) => Some(AbstractValue::Int(x.sign())),
             _ => None,
         }
     }

@@ -168,11 +168,12 @@ fn floats(op: Binary, a: f64, b: f64) -> ConditionValue {
 const MOST_ARGUMENTS: usize = 3;
 
 fn call(function: Function, args: &[ConditionValue]) -> ConditionValue {
-    use ConditionValue::{Float, Int};
+    use ConditionValue::{Bool, Float, Int};
     match (function, args) {
         (Function::Min, [Int(a), Int(b)]) => Int(*a.min(b)),
         (Function::Max, [Int(a), Int(b)]) => Int(*a.max(b)),
         (Function::Abs, [Int(x)]) => Int(x.abs()),
+        (Function::Sign, [Int(x)]) => Int(x.signum()),
         (Function::Clamp, [Int(x), Int(low), Int(high)]) => Int(*x.max(low).min(high)),
         (Function::Min, [Float(a), Float(b)]) => Float(smaller(*a, *b)),
         (Function::Max, [Float(a), Float(b)]) => Float(greater(*a, *b)),
@@ -184,6 +185,12 @@ fn call(function: Function, args: &[ConditionValue]) -> ConditionValue {
         (Function::Rsqrt, [Float(x)]) => Float(1.0 / x.sqrt()),
         (Function::Fma, [Float(a), Float(b), Float(c)]) => Float(a.mul_add(*b, *c)),
         (Function::Floor, [Float(x)]) => Float(x.floor()),
+        (Function::Ceil, [Float(x)]) => Float(x.ceil()),
+        (Function::Trunc, [Float(x)]) => Float(x.trunc()),
+        (Function::Sign, [Float(x)]) => {
+            Float(if *x == 0.0 || x.is_nan() { *x } else { x.signum() })
+        }
+        (Function::IsNan, [Float(x)]) => Bool(x.is_nan()),
         (Function::Round, [Float(x)]) => Float(x.round_ties_even()),
         (Function::Relu, [Float(x)]) => Float(greater(*x, 0.0)),
         (Function::ToF64, [Int(x)]) => Float(*x as f64),

@@ -1,13 +1,14 @@
 //! Exponentials, computed as a power of two times a polynomial near 1.
 
-use super::{Function, bits, fma, max, min, neg, of_bits, polynomial, unary};
+use super::{Function, abs, bits, fma, max, min, neg, of_bits, polynomial, unary};
 use crate::ir::{Expr, FunctionId, KernelBuilder, Ty, Var};
 
 /// 1.5 · 2^23. Adding it to a number rounds the number to an integer n, which is in the low bits of
 /// the sum.
 pub(super) const ROUNDER: f32 = 12_582_912.0;
 /// Comment on the sum.
-const SHIFTED: &str = "Adding 1.5 * 2^23 = 12582912 leaves the integer n in the low bits.";
+pub(super) const SHIFTED: &str =
+    "Adding 1.5 * 2^23 = 12582912 leaves the integer n in the low bits.";
 pub(super) const LOG2_E: f32 = std::f32::consts::LOG2_E;
 /// ln 2, as a sum of two numbers.
 pub(super) const LN_2: f32 = std::f32::consts::LN_2;
@@ -61,6 +62,37 @@ pub(in crate::expr) fn exp(b: &mut KernelBuilder) -> FunctionId {
     })
 }
 
+/// Coefficients of (e^r − 1 − r) / r² for |r| < 0.42.
+const EXPONENTIAL_MINUS_1: [f32; 6] =
+    [0.000_199_119, 0.001_395_248, 0.008_333_288, 0.041_666_258, 0.166_666_67, 0.5];
+
+pub(in crate::expr) fn expm1(b: &mut KernelBuilder) -> FunctionId {
+    let meaning = [
+        "e^x - 1, within {bound}: 2^k t + (2^k - 1) with t = e^r - 1. For |x| < 0.41, k is 0;",
+        "otherwise |r| <= ln 2 / 2.",
+    ];
+    unary(b, Function::Expm1, &meaning, |b, x| {
+        // Outside these bounds the result is −1 or infinite. NaN is kept.
+        let z = b.let_("z", min(max(x.clone(), -30.0), 89.0));
+        let near = b.let_("near", abs(z).lt(0.41));
+        let (shifted, nearest) = reduce(b, z);
+        let k = b.let_("k", Expr::from(near).select(0.0, nearest));
+        let r = b.let_("r", fma(k, -LN_2_LOW, fma(k, -LN_2, z)));
+        b.comment("Polynomial for (e^r - 1 - r) / r^2, in Horner form.");
+        let p = polynomial(b, "p", &r.into(), &EXPONENTIAL_MINUS_1);
+        let t = b.let_("t", fma(r * r, p, r));
+        b.comment("2^(k - 1), which does not overflow. The shift drops the bits of 12582912.");
+        let power = of_bits((bits(shifted) << Expr::U32(23)) + bits(0.5));
+        let half = b.let_("half", Expr::from(near).select(0.5, power));
+        let sum = b.let_("sum", 2.0 * fma(t, half, half - 0.5));
+        // x² / 2 is less than a rounding error there, and halving a subnormal is not exact.
+        abs(x.clone()).lt(NEGLIGIBLE).select(x, sum)
+    })
+}
+
+/// Bound of |x| below which e^x − 1 rounds to x: 2^−25.
+const NEGLIGIBLE: f32 = 2.980_232_2e-8;
+
 /// Declares a faster e^x for x ≤ 0, for sums whose greatest term is 1. x is clamped to −87, below
 /// which a term no longer affects the sum. For NaN the result is some number.
 pub fn falling_exponential(b: &mut KernelBuilder) -> FunctionId {
@@ -101,5 +133,5 @@ const SHORT_POWER: [f32; 6] =
 
 /// Coefficients of 2^f for |f| ≤ 1/2.
 #[allow(clippy::approx_constant, reason = "a fitted coefficient near ln 2, not ln 2 itself")]
-const POWER: [f32; 7] =
+pub(super) const POWER: [f32; 7] =
     [0.000_153_288_73, 0.001_339_097, 0.009_618_5, 0.055_503_596, 0.240_226_48, 0.693_147_2, 1.0];

@@ -59,3 +59,42 @@ pub(in crate::expr) fn silu(b: &mut KernelBuilder) -> FunctionId {
         times_sigmoid.apply([max(x.clone(), -160.0), x, 0.0.into()])
     })
 }
+
+/// Let z = x below 20, e^z = 2^n (1 + t) = e and g = e + 2. The result is x · e g / (e g + 2), which
+/// is computed as x (1 + t) g / (e g + 2), corrected by the rounding errors of the three products
+/// and of the quotient. The power of two is applied last, as in [`times_sigmoid`].
+pub(in crate::expr) fn mish(b: &mut KernelBuilder) -> FunctionId {
+    let scale = scale(b);
+    let meaning = [
+        "x tanh(ln(1 + e^x)), within {bound}. With e = e^x and g = e + 2: x e g / (e g + 2).",
+        "Variables named ..._low hold rounding errors.",
+    ];
+    unary(b, Function::Mish, &meaning, |b, x| {
+        // Above 20 the result is x, and below −160 it is −0.
+        let z = b.let_("z", min(max(x.clone(), -160.0), 20.0));
+        let (shifted, n) = reduce(b, z);
+        let r = b.let_("r", fma(n, -LN_2_LOW, fma(n, -LN_2, z)));
+        let p = polynomial(b, "p", &r.into(), &EXPONENTIAL);
+        let t = b.let_("t", fma(r * r, p, r));
+        let power = b.let_("power", scale.apply([1.0.into(), bits(shifted)]));
+        let e = b.let_("e", fma(power, t, power));
+        let e_low = b.let_("e_low", fma(power, t, power - e));
+        let g = b.let_("g", e + 2.0);
+        let g_low = b.let_("g_low", (e - (g - 2.0)) + e_low);
+        let k = b.let_("k", e * g);
+        let k_low = b.let_("k_low", fma(e, g, neg(k)) + fma(e, g_low, e_low * g));
+        let d = b.let_("d", k + 2.0);
+        let d_low = b.let_("d_low", (k - (d - 2.0)) + k_low);
+        let inverse = b.let_("inverse", 1.0 / Expr::from(d));
+        let y = b.let_("y", fma(z, t, z));
+        let y_low = b.let_("y_low", fma(z, t, z - y));
+        let top = b.let_("top", y * g);
+        let top_low = b.let_("top_low", fma(y, g, neg(top)) + fma(y, g_low, y_low * g));
+        let q = b.let_("q", top * inverse);
+        let over = b.let_("over", fma(q, d_low, fma(q, d, neg(top))) - top_low);
+        let w = b.let_("w", fma(neg(over), inverse, q));
+        let result = b.let_("result", scale.apply([w.into(), bits(shifted)]));
+        let is_x = x.clone().gt(20.0).or(x.clone().equals(0.0));
+        is_x.select(x, result)
+    })
+}

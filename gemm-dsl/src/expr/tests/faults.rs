@@ -73,6 +73,11 @@ fn unknown_names_and_functions_are_reported() {
     fault("|acc| rlu(acc)", "rlu", "did you mean `relu(x)`?");
     fault("|acc| expf(acc)", "expf", "did you mean `exp(x)`?");
     fault("|acc| fmaxf(acc, 0.0)", "fmaxf", "did you mean `max(a, b)`? It gives NaN");
+    fault("|acc| ln_1p(acc)", "ln_1p", "did you mean `log1p(x)`?");
+    fault("|acc| powf(acc, 2.0)", "powf", "did you mean `pow(x, y)`?");
+    fault("|acc| softpuls(acc)", "softpuls", "did you mean `softplus(x)`?");
+    fault("|acc| acc * signum(acc)", "signum", "did you mean `sign(x)`? It gives ±0 for ±0");
+    fault("|acc| if is_nan(acc) { 0.0 } else { acc }", "is_nan", "did you mean `isnan(x)`?");
     fault("|acc| roundf(acc)", "roundf", "did you mean `round(x)`? It rounds ties to even");
     fault(
         "|acc| frobnicate(acc)",

@@ -68,6 +68,7 @@ fn value(e: &Node, of: [i64; 3]) -> Option<i64> {
                 (Function::Max, [a, b]) => Some(*a.max(b)),
                 (Function::Clamp, [x, low, high]) => Some(*x.max(low).min(high)),
                 (Function::Abs, [x]) => x.checked_abs(),
+                (Function::Sign, [x]) => Some(x.signum()),
                 wrong => panic!("{wrong:?} gives no integer"),
             }
         }
@@ -102,7 +103,7 @@ fn grown(random: &mut Random, depth: u32) -> Node {
             at => node(NodeKind::Name(NAMES[at as usize % 3].to_owned())),
         };
     }
-    let (kind, op) = (pick(9), OPERATORS[pick(5) as usize]);
+    let (kind, op) = (pick(10), OPERATORS[pick(5) as usize]);
     let mut next = || grown(random, depth - 1);
     match kind {
         0 => node(NodeKind::Unary(Unary::Neg, Box::new(next()))),
@@ -110,7 +111,8 @@ fn grown(random: &mut Random, depth: u32) -> Node {
         2 => node(NodeKind::Call(Function::Min, vec![next(), next()])),
         3 => node(NodeKind::Call(Function::Max, vec![next(), next()])),
         4 => node(NodeKind::Call(Function::Clamp, vec![next(), next(), next()])),
-        5 => {
+        5 => node(NodeKind::Call(Function::Sign, vec![next()])),
+        6 => {
             let cond = operator(Binary::Lt, next(), next());
             node(NodeKind::If(Box::new(cond), block(next()), block(next())))
         }
@@ -169,6 +171,7 @@ proptest! {
         let calls = [
             node(NodeKind::Unary(Unary::Neg, Box::new(name(0)))),
             call(Function::Abs, 1),
+            call(Function::Sign, 1),
             call(Function::Min, 2),
             call(Function::Max, 2),
             call(Function::Clamp, 3),

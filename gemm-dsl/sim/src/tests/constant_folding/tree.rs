@@ -78,8 +78,9 @@ impl Tree {
                 Tree::Select(Box::new([Self::truth(below, random), yes, no]))
             }
             3 if elem.is_float() => {
-                use Intrinsic::{Abs, Floor, Fma, Maximum, Minimum, RoundEven, Sqrt};
-                let f = random.of(&[Fma, Maximum, Minimum, Abs, Sqrt, Floor, RoundEven]);
+                use Intrinsic::{Abs, Ceil, Floor, Fma, Maximum, Minimum, RoundEven, Sqrt, Trunc};
+                let f =
+                    random.of(&[Fma, Maximum, Minimum, Abs, Sqrt, Floor, Ceil, Trunc, RoundEven]);
                 let operands = (0..f.info().arity).map(|_| Self::grow(elem, below, random));
                 Tree::Call(f, operands.collect())
             }
