@@ -177,7 +177,7 @@ fn call(function: Function, operands: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gemm_dsl::expr::EPILOGUE;
+    use gemm_dsl::expr::{EPILOGUE, Signature};
     use gemm_runtime::SgemmSpec;
 
     fn kernel_text(epilogue: &str, width: u32) -> String {
@@ -249,11 +249,13 @@ mod tests {
                 "f32" => "col".to_owned(),
                 _ => vec!["acc"; row.operands.len()].join(", "),
             };
+            let call = format!("{}({operands})", row.name);
+            let value = match row.signature {
+                Signature::Predicate => format!("if {call} {{ acc }} else {{ bias }}"),
+                _ => format!("acc + bias * {call}"),
+            };
             for width in [1, 4] {
-                let text = kernel_text(
-                    &format!("|acc, bias[n]| acc + bias * {}({operands})", row.name),
-                    width,
-                );
+                let text = kernel_text(&format!("|acc, bias[n]| {value}"), width);
                 let compiled = compile("apart", &text, Arch::sm(90), &Options::default());
                 assert!(compiled.is_ok(), "{compiled:?}\n{text}");
             }
