@@ -1,9 +1,9 @@
 //! Measures the host time of a launch on a GPU.
 //!
 //! A typed launch of a small reduction is compared with a bare driver call for the same kernel and
-//! arguments. The time of each is the median of 10,000 launches. The program also measures the
-//! choice of a table's rule, and the first launch of a kernel, both with compilation and from the
-//! disk cache.
+//! arguments. The time of each is the median of 10,000 launches. The program also measures launches
+//! of a small GEMM, with and without operands of an epilogue, the choice of a table's rule, and the
+//! first launch of a kernel, both with compilation and from the disk cache.
 
 use clap::Parser;
 use cudarc::driver::{DevicePtr, DevicePtrMut, result};
@@ -15,7 +15,8 @@ use gemm_dsl::tables::{KernelTable, SgemmProblem, SgemmShape, Target};
 use gemm_runtime::compile::{self, Arch, Options as CompileOptions};
 use gemm_runtime::spec::Accuracy;
 use gemm_runtime::{
-    Device, Error, MatrixMut, MatrixRef, ReduceKernel, reduce_kernel, sgemm, sgemm_tables,
+    Device, Epilogue, Error, MN, N, ReduceKernel, Sgemm, SgemmKernel, epilogue, reduce_kernel,
+    sgemm, sgemm_kernel, sgemm_tables,
 };
 use serde::Serialize;
 use std::ffi::{CString, c_void};
@@ -36,6 +37,14 @@ const BATCH: usize = 100;
 
 /// Side of a small GEMM.
 const SIDE: usize = 16;
+const PLAIN: SgemmKernel = sgemm_kernel!(tile: 32x32x8, thread: 2x2);
+const LAYER: Sgemm<(N, MN)> = sgemm_kernel!(
+    tile: 32x32x8,
+    thread: 2x2,
+    epilogue: |acc, bias[n], residual[m, n]| relu(acc + bias) + residual
+);
+const EPILOGUE: Epilogue<(N, MN)> =
+    epilogue!(|acc, bias[n], residual[m, n]| relu(acc + bias) + residual);
 
 /// Measure the host time of a launch.
 #[derive(Debug, Parser)]
@@ -71,7 +80,7 @@ fn run(options: &LaunchOverheadOptions) -> Result<Outcome, Failure> {
         return Ok(Outcome::Right);
     }
     let Launches { buffers, slices, bare } = launches(&device)?;
-    let ((rows, [choosing, _]), by_table) = (choice()?, product(&device)?);
+    let ((rows, [choosing, _]), gemms) = (choice()?, gemms(&device)?);
     println!("on {}, microseconds of host time", device.name());
     let mut table = Table::new([text("what"), number("µs")]);
     let cache = tempfile::tempdir()?;
@@ -80,7 +89,10 @@ fn run(options: &LaunchOverheadOptions) -> Result<Outcome, Failure> {
         slices_us: slices,
         bare_us: bare,
         choice_us: choosing,
-        sgemm_us: by_table,
+        gemm_us: gemms.typed,
+        gemm_operands_us: gemms.with_operands,
+        sgemm_us: gemms.by_table,
+        sgemm_operands_us: gemms.by_table_with_operands,
         compilation_us: compilation(&device)?,
         first_us: first_launch_of_process(cache.path())?,
         first_from_disk_us: first_launch_of_process(cache.path())?,
@@ -92,7 +104,10 @@ fn run(options: &LaunchOverheadOptions) -> Result<Outcome, Failure> {
     row("typed launch on slices of cudarc", times.slices_us);
     row("bare driver call", times.bare_us);
     row(&format!("choosing one of the {rows} rules of sm_90"), times.choice_us);
+    row("typed GEMM", times.gemm_us);
+    row("typed GEMM with bias and residual", times.gemm_operands_us);
     row("sgemm, with the built-in table", times.sgemm_us);
+    row("sgemm with bias and residual", times.sgemm_operands_us);
     row("NVRTC compilation of the kernel", times.compilation_us);
     row("first launch, compiled", times.first_us);
     row("first launch, from the disk cache", times.first_from_disk_us);
@@ -113,8 +128,12 @@ struct HostTimes {
     bare_us: f64,
     /// Choice of a rule of the `sm_90` table.
     choice_us: f64,
-    /// `sgemm` with its table.
+    /// Typed GEMM, without and with two operands of an epilogue.
+    gemm_us: f64,
+    gemm_operands_us: f64,
+    /// `sgemm` with its table, without and with an epilogue of two operands.
     sgemm_us: f64,
+    sgemm_operands_us: f64,
     /// NVRTC alone.
     compilation_us: f64,
     /// First launch in a process, compiled anew and from the disk cache.
@@ -186,13 +205,30 @@ fn choice() -> Result<(usize, [f64; 2]), Failure> {
     Ok((table.rules().len(), [middle, times.into_iter().fold(0.0, f64::max)]))
 }
 
-/// Returns the host time of a small GEMM whose kernel the shipped table selects.
-fn product(device: &Device) -> Result<f64, Error> {
-    let x = device.upload(&[1.0; SIDE * SIDE])?;
-    let mut room = device.alloc(SIDE * SIDE)?;
-    let a = MatrixRef::new(&x, SIDE, SIDE)?;
-    let mut c = MatrixMut::new(&mut room, SIDE, SIDE)?;
-    host_time(device, || sgemm(&a, &a, &mut c).run(device).map(drop))
+/// Host times of a small GEMM in microseconds.
+struct Gemms {
+    typed: f64,
+    with_operands: f64,
+    /// Launches of the kernel that the shipped table selects.
+    by_table: f64,
+    by_table_with_operands: f64,
+}
+
+/// Times launches of a small GEMM, without and with the operands of an epilogue.
+fn gemms(device: &Device) -> Result<Gemms, Error> {
+    let x = device.upload_matrix(&[1.0; SIDE * SIDE], SIDE, SIDE)?;
+    let (bias, mut c) = (device.upload(&[1.0; SIDE])?, device.alloc_matrix(SIDE, SIDE)?);
+    let operands = (&bias, &x);
+    Ok(Gemms {
+        typed: host_time(device, || PLAIN.call(device).launch(&x, &x, &mut c).map(drop))?,
+        with_operands: host_time(device, || {
+            LAYER.call(device).operands(operands).launch(&x, &x, &mut c).map(drop)
+        })?,
+        by_table: host_time(device, || sgemm(&x, &x, &mut c).run(device).map(drop))?,
+        by_table_with_operands: host_time(device, || {
+            sgemm(&x, &x, &mut c).epilogue(EPILOGUE).operands(operands).run(device).map(drop)
+        })?,
+    })
 }
 
 /// Host times of a launch in microseconds.
