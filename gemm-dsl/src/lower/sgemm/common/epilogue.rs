@@ -6,7 +6,7 @@ use super::accumulators::Accumulators;
 use super::intra_block_reduction::SlicePartials;
 use super::loops::over;
 use super::split_k::SplitKWorkspace;
-use crate::ir::{Access, BufferId, BufferLayout, Expr, For, KernelBuilder, Unroll};
+use crate::ir::{Access, BufferId, BufferLayout, Change, Const, Expr, For, KernelBuilder, Unroll};
 use crate::lower::sgemm::common::accumulator_tile::{AccumulatorTile, TileParts};
 use crate::lower::sgemm::common::epilogue_args::{ArgLine, ElementOfC, EpilogueArgs};
 use crate::lower::sgemm::common::epilogue_expression::EpilogueExpression;
@@ -184,71 +184,102 @@ fn outputs(
 }
 
 /// Stores the tile in a loop that is not unrolled, for a long epilogue. Registers cannot be indexed
-/// at run time, so a few rows of accumulators at a time are staged in shared memory.
+/// at run time, so rows of accumulators are staged in shared memory.
 fn looped(
     b: &mut KernelBuilder,
     block: &AccumulatorTile<'_>,
     acc: &Accumulators,
     finish: &EpilogueExpression<'_>,
 ) {
-    let (p, plan) = (&block.problem, block.epilogue);
-    let guards = plan.guards() != Guards::None;
+    let (plan, count) = (block.epilogue, block.epilogue.staged_rows());
+    let is_whole = count == block.rows.count;
     let meaning = "rows of a thread staged at once";
-    let rows = b.constant("WAITING", plan.staged_rows() as i32, meaning);
-    let width = plan.width();
-    let (per_row, number) = match width {
-        1 => (block.cols.name.into(), block.cols.count),
-        _ => (block.cols.name / width as i32, block.cols.count / width),
+    let rows: Expr = match is_whole {
+        true => block.rows.name.into(),
+        false => b.constant("WAITING", count as i32, meaning).into(),
     };
-    let stored = if width > 1 { "vectors" } else { "accumulators" };
-    let meaning = format!("{stored} of a thread staged at once");
-    let all = b.constant("SUMS", rows * per_row.clone(), meaning);
-    let dims = [all.into(), block.epilogue_threads.clone() * width as i32];
+    let meaning = "accumulators of a thread staged at once";
+    let all = b.constant("SUMS", rows.clone() * block.cols.name, meaning);
+    let dims = [all.into(), block.epilogue_threads.clone()];
     let meaning = "staged accumulators; each thread reads only its own";
     let sums = b.shared("sums", block.plan.types().acc, dims, BufferLayout::row_major(2), meaning);
-    let own: Expr = block.epilogue_thread.clone() * width as i32;
-    let at = |i: Expr| {
-        let at = Access::new(sums, [i, own.clone()]);
-        if width > 1 { at.vector() } else { at }
+    let sums = StagedSums { block, finish, sums, all };
+    let in_range = if plan.guards() == Guards::None { "" } else { " that are in range" };
+    let staged = match is_whole {
+        true => "all accumulators",
+        false => "WAITING rows of accumulators at a time",
     };
-    let sum_of = |m: &Expr, n: &Expr| match width {
-        1 => acc.value(m, n),
-        _ => acc.vector(m, &(n.clone() * width as i32), width as i32),
-    };
-    let in_range = if guards { " that are in range" } else { "" };
     b.comment(format!(
-        "Epilogue: {} the outputs{in_range}. Loops keep its code small enough for the instruction \
-         cache; WAITING rows of accumulators at a time are staged in shared memory.",
+        "Epilogue: {} the outputs{in_range}. A loop keeps its code small enough for the \
+         instruction cache; {staged} are staged in shared memory. They are stored as \
+         scalars, since a vector store needs four adjacent registers, which slows the main loop \
+         down.",
         finish.verb()
     ));
-    let outputs = Outputs { block, finish, guards };
-    let parts = For::below(0, block.rows.name / rows).unroll(Unroll::By(1));
+    if is_whole {
+        sums.stage(b, acc, &0.into(), rows, count);
+        return sums.finish(b, &0.into());
+    }
+    let parts = For::below(0, block.rows.name / rows.clone()).unroll(Unroll::By(1));
     b.loop_("part", parts, |b, part| {
-        // Registers cannot be indexed at run time, so the loop that selects the rows is unrolled.
-        over(
-            b,
-            "other",
-            block.rows.name / rows,
-            block.rows.count / plan.staged_rows(),
-            |b, other| {
-                b.if_(other.clone().equals(part), |b| {
-                    over(b, "m", rows.into(), plan.staged_rows(), |b, m| {
-                        over(b, "n", per_row.clone(), number, |b, n| {
-                            let of_thread = other.clone() * rows + m.clone();
-                            let sum = sum_of(&of_thread, &n);
-                            b.store(at(m.clone() * per_row.clone() + n), sum);
-                        });
-                    });
-                });
-            },
-        );
-        b.loop_("i", For::below(0, all).unroll(Unroll::By(1)), |b, i| {
-            let m = b.let_("m", part * rows + Expr::from(i) / per_row.clone());
+        // The loop that selects the rows is unrolled, since registers cannot be indexed.
+        let (others, parts) = (block.rows.name / rows.clone(), block.rows.count / count);
+        over(b, "other", others, parts, |b, other| {
+            b.if_(other.clone().equals(part), |b| {
+                sums.stage(b, acc, &(other * rows.clone()), rows.clone(), count);
+            });
+        });
+        sums.finish(b, &(part * rows.clone()));
+    });
+}
+
+/// Accumulators of a thread in shared memory.
+struct StagedSums<'s> {
+    block: &'s AccumulatorTile<'s>,
+    finish: &'s EpilogueExpression<'s>,
+    sums: BufferId,
+    /// Number of accumulators of a thread that are staged at once.
+    all: Const,
+}
+
+impl StagedSums<'_> {
+    fn at(&self, i: Expr) -> Access {
+        Access::new(self.sums, [i, self.block.epilogue_thread.clone()])
+    }
+
+    /// Stores the accumulators of `rows` rows, the first of which is row `first` of the thread.
+    fn stage(
+        &self,
+        b: &mut KernelBuilder,
+        acc: &Accumulators,
+        first: &Expr,
+        rows: Expr,
+        count: u32,
+    ) {
+        let cols = &self.block.cols;
+        over(b, "m", rows, count, |b, m| {
+            over(b, "n", cols.name.into(), cols.count, |b, n| {
+                let sum = acc.value(&(first.clone() + m.clone()), &n);
+                b.store(self.at(m.clone() * cols.name + n), sum);
+            });
+        });
+    }
+
+    /// Stores the outputs of the staged accumulators. `first` is their first row in the thread.
+    fn finish(&self, b: &mut KernelBuilder, first: &Expr) {
+        let Self { block, finish, all, .. } = *self;
+        let (p, plan) = (&block.problem, block.epilogue);
+        let (width, guards) = (plan.width(), plan.guards() != Guards::None);
+        let outputs = Outputs { block, finish, guards };
+        let each =
+            For::below(0, all).change(Change::Add((width as i32).into())).unroll(Unroll::By(1));
+        b.loop_("i", each, |b, i| {
+            let m = b.let_("m", first.clone() + Expr::from(i) / block.cols.name);
             let row = b.let_("row", block.origin.row + block.rows.element(m.into()));
-            let n = Expr::from(i) % per_row.clone();
+            let n = Expr::from(i) % block.cols.name;
             let col = match width {
                 1 => block.cols.element(n.clone()),
-                _ => block.cols.vector(n.clone(), width as i32),
+                _ => block.cols.vector(n.clone() / width as i32, width as i32),
             };
             let col = Expr::from(b.let_("col", block.origin.col + col));
             let of_row = Expr::from(row).lt(p.m);
@@ -257,19 +288,18 @@ fn looped(
             guarded(b, guards, inside, |b| {
                 let operands = finish.operands.row(b, &row.into());
                 let row = OutputRow { row: row.into(), operands };
-                let sum = Expr::from(b.let_("sum", at(i.into()).load()));
-                let each = match width {
-                    1 => vec![sum],
-                    _ => (0..width as u8).map(|j| sum.clone().lane(j)).collect(),
-                };
-                let sums = OutputSums { n, col, each, whole: None };
+                let each = (0..width as i32).map(|j| {
+                    let name = if width > 1 { format!("sum_{j}") } else { "sum".to_owned() };
+                    b.let_(&name, self.at(Expr::from(i) + j).load()).into()
+                });
+                let sums = OutputSums { n, col, each: each.collect(), whole: None };
                 match width {
                     1 => outputs.one(b, &row, 0, &sums),
                     _ => outputs.vector(b, &row, &sums),
                 }
             });
         });
-    });
+    }
 }
 
 /// Loads the operands of those columns of the thread that exist.
