@@ -175,7 +175,7 @@ impl Closure {
         reads
     }
 
-    /// Swaps the names of each pair, in the body and in indices of one axis. All must be reserved
+    /// Swaps the names of each pair, in the body and in indices that do not have both. All must be reserved
     /// names of the scope, which no parameter or definition can have.
     pub(crate) fn with_swapped(mut self, pairs: &[[&str; 2]]) -> Self {
         let swap = |name: &mut String| {
@@ -190,8 +190,11 @@ impl Closure {
         };
         self.body.visit_names(&mut |name| swap(name));
         for param in &mut self.params {
-            if let [axis] = param.index.as_mut_slice() {
-                swap(axis);
+            let names_both = |pair: &&[&str; 2]| {
+                pair.iter().all(|name| param.index.iter().any(|axis| axis == name))
+            };
+            if !pairs.iter().any(|pair| names_both(&pair)) {
+                param.index.iter_mut().for_each(swap);
             }
         }
         self

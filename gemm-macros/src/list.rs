@@ -87,10 +87,10 @@ impl List {
         let fields = self.0.iter().enumerate().map(|(n, (operand, place))| {
             let generic = match operand.along {
                 Along::Nothing => None,
-                Along::N | Along::M => {
-                    Some(quote!(#runtime::bounds::VectorOf<::core::primitive::f32>))
+                along if along.is_matrix() => {
+                    Some(quote!(#runtime::bounds::MatrixOf<::core::primitive::f32>))
                 }
-                Along::Mn => Some(quote!(#runtime::bounds::MatrixOf<::core::primitive::f32>)),
+                _ => Some(quote!(#runtime::bounds::VectorOf<::core::primitive::f32>)),
             };
             let generic = generic.map(|bound| (format_ident!("T{n}"), bound));
             let ty = match &generic {

@@ -383,18 +383,19 @@ impl<'a, E, O> SgemmCall<'a, E, O> {
     {
         let (m, n, k) = self.extents()?;
         let operands = asked.epilogue.map_or(&[][..], |epilogue| &epilogue.operands);
-        let operands = sealed::GiveAll::give_all(&self.operands, operands)?;
+        let has_padding =
+            sealed::GiveAll::give_all(&self.operands, operands)?.has_padding(operands);
         let (a, b) = (&self.a, &self.b);
         let c = MatrixRef { elements: self.c.elements.shared(), shape: self.c.shape() };
         let named = |a, b, c| {
             [NamedMatrix::new("a", a), NamedMatrix::new("b", b), NamedMatrix::new("c", c)]
         };
         let shape = match c.shape.is_row_major() {
-            true => shape_on(device, named(a, b, &c), (m, n, k), &operands)?,
+            true => shape_on(device, named(a, b, &c), (m, n, k), has_padding)?,
             false => {
                 let (a, b, c) = (a.t(), b.t(), c.t());
                 let [a, b, c] = named(&a, &b, &c);
-                shape_on(device, [b, a, c], (n, m, k), &operands)?
+                shape_on(device, [b, a, c], (n, m, k), has_padding)?
             }
         };
         Ok(problem(shape, device))

@@ -121,7 +121,7 @@ pub use gemm_dsl::spec::{self, ReduceSpec, SgemmSpec};
 pub use gemm_dsl::tables::{KernelTable, SgemmShape};
 pub use gemm_dsl::target::element::Element;
 pub use half;
-pub use kernel::operands::{ByName, M, MN, N};
+pub use kernel::operands::{BatchItem, BatchM, BatchN, ByName, M, MN, N};
 pub use kernel::{ReduceKernel, ReduceTable, Sgemm, SgemmKernel, SgemmTable};
 pub use list::{MatrixList, MatrixListMut};
 pub use matrix::Matrix;

@@ -127,6 +127,7 @@ fn multiply(line: &str) -> Result<LaunchReport, Error> {
             Along::N => call.operand(&operand.name, &of_n),
             Along::M => call.operand(&operand.name, &of_m),
             Along::Mn => call.operand(&operand.name, &of_mn),
+            along => unreachable!("no line has an operand `{}{along}`", operand.name),
         };
     }
     let (a, b) = (MatrixRef::new(&a, m, k)?, MatrixRef::new(&b, k, n)?);

@@ -116,7 +116,7 @@ pub static EPILOGUE: ExprScope = ExprScope {
     meaning: "the accumulator",
     reserved: IN_GEMM,
     lent: None,
-    operands: &[&[], &["n"], &["m"], &["m", "n"]],
+    operands: &[&[], &["n"], &["m"], &["m", "n"], &["batch"], &["batch", "n"], &["batch", "m"]],
     output: Some(("c", &["m", "n"])),
     integers: &[
         ("m", IntRange::INDEX),

@@ -79,11 +79,25 @@ pub enum Along {
     M,
     /// One element per element of C.
     Mn,
+    /// One element per GEMM of a batch.
+    Batch,
+    /// One element per column of C, for each GEMM of a batch.
+    BatchN,
+    /// One element per row of C, for each GEMM of a batch.
+    BatchM,
 }
 
 impl Along {
     /// All variants, in the order of the documentation.
-    pub const ALL: [Along; 4] = [Along::Nothing, Along::N, Along::M, Along::Mn];
+    pub const ALL: [Along; 7] = [
+        Along::Nothing,
+        Along::N,
+        Along::M,
+        Along::Mn,
+        Along::Batch,
+        Along::BatchN,
+        Along::BatchM,
+    ];
 
     /// Returns the index with which the operand is written.
     pub fn index(self) -> &'static [&'static str] {
@@ -92,6 +106,9 @@ impl Along {
             Along::N => &["n"],
             Along::M => &["m"],
             Along::Mn => &["m", "n"],
+            Along::Batch => &["batch"],
+            Along::BatchN => &["batch", "n"],
+            Along::BatchM => &["batch", "m"],
         }
     }
 
@@ -109,6 +126,9 @@ impl Along {
             Along::N => "bias",
             Along::M => "scale",
             Along::Mn => "residual",
+            Along::Batch => "factor",
+            Along::BatchN => "bias",
+            Along::BatchM => "scale",
         }
     }
 
@@ -119,6 +139,9 @@ impl Along {
             Along::N => "N",
             Along::M => "M",
             Along::Mn => "MN",
+            Along::Batch => "BatchItem",
+            Along::BatchN => "BatchN",
+            Along::BatchM => "BatchM",
         }
     }
 
@@ -129,7 +152,26 @@ impl Along {
             Along::N => "a vector with an element for each column of C",
             Along::M => "a vector with an element for each row of C",
             Along::Mn => "a matrix of the shape of C",
+            Along::Batch => "a vector with an element for each GEMM of the batch",
+            Along::BatchN => {
+                "a matrix with a row for each GEMM of the batch and the columns of C"
+            }
+            Along::BatchM => {
+                "a matrix with a row for each GEMM of the batch, which has an element for each \
+                 row of C"
+            }
         }
+    }
+
+    /// Returns true if each GEMM of a batch has elements of its own, so that a single GEMM cannot
+    /// have the operand.
+    pub fn is_of_batch(self) -> bool {
+        matches!(self, Along::Batch | Along::BatchN | Along::BatchM)
+    }
+
+    /// Returns true if a call passes a matrix, and not a vector or a number.
+    pub fn is_matrix(self) -> bool {
+        self.index().len() == 2
     }
 }
 
@@ -212,6 +254,7 @@ mod tests {
         assert_eq!(kinds, Along::ALL.map(Some));
         assert_eq!(Along::indexed_by(&["n", "m"]), None);
         let all = Along::ALL.map(|along| format!("x{along}"));
-        assert_eq!(all, ["x", "x[n]", "x[m]", "x[m, n]"]);
+        let each = ["x", "x[n]", "x[m]", "x[m, n]", "x[batch]", "x[batch, n]", "x[batch, m]"];
+        assert_eq!(all, each);
     }
 }

@@ -54,8 +54,47 @@ pub enum M {}
 #[derive(Clone, Copy, Debug)]
 pub enum MN {}
 
-/// Kind of operand, as the type of an [`Sgemm`](crate::Sgemm) lists it: [`N`], [`M`], [`MN`], or
-/// `f32` for a scalar.
+/// Kind of an operand with one element for each GEMM of a batch, such as `factor[batch]`. A call
+/// passes a reference to a [`Vector`](crate::bounds::Vector) of at least as many elements as C has
+/// matrices. Only kernels with the key `batch` have such operands.
+///
+/// ```
+/// use gemm_runtime::{BatchItem, BatchN, Device, MatrixMut, MatrixRef, Sgemm, sgemm_kernel};
+///
+/// const LAYERS: Sgemm<(BatchItem, BatchN)> = sgemm_kernel!(
+///     batch: strided, epilogue: |acc, factor[batch], bias[batch, n]| factor * acc + bias
+/// );
+///
+/// let device = Device::simulator();
+/// let (a, b) = (device.upload(&[1.0, 2.0])?, device.upload(&[3.0, 4.0, 5.0, 6.0])?);
+/// let factor = device.upload(&[1.0, 10.0])?;
+/// let bias = device.upload_matrix(&[0.5, 0.25, 0.125, 0.0625], 2, 2)?; // a row for each GEMM
+/// let mut c = device.alloc(4)?;
+/// let (a, b) = (MatrixRef::batch(&a, 2, 1, 1)?, MatrixRef::batch(&b, 2, 1, 2)?);
+/// let mut to = MatrixMut::batch(&mut c, 2, 1, 2)?;
+/// LAYERS.call(&device).operands((&factor, &bias)).launch(&a, &b, &mut to)?;
+/// assert_eq!(device.download(&c)?, [3.5, 4.25, 100.125, 120.0625]);
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum BatchItem {}
+
+/// Kind of an operand with one element for each column of C in each GEMM of a batch, such as
+/// `bias[batch, n]`. A call passes a reference to a row-major matrix,
+/// [`AsMatrix`](crate::bounds::AsMatrix), with a row of n elements for each GEMM. Its rows may have
+/// any stride. [`BatchItem`] has an example.
+#[derive(Clone, Copy, Debug)]
+pub enum BatchN {}
+
+/// Kind of an operand with one element for each row of C in each GEMM of a batch, such as
+/// `scale[batch, m]`. A call passes a reference to a row-major matrix,
+/// [`AsMatrix`](crate::bounds::AsMatrix), with a row of m elements for each GEMM. Its rows may have
+/// any stride. [`BatchItem`] has an example.
+#[derive(Clone, Copy, Debug)]
+pub enum BatchM {}
+
+/// Kind of operand, as the type of an [`Sgemm`](crate::Sgemm) lists it: [`N`], [`M`], [`MN`],
+/// [`BatchItem`], [`BatchN`], [`BatchM`], or `f32` for a scalar.
 ///
 /// ```
 /// use gemm_runtime::bounds::OperandKind;
@@ -71,7 +110,9 @@ pub enum MN {}
     message = "`{Self}` is not a kind of operand",
     label = "not a kind of operand",
     note = "the kinds are `N` for `bias[n]`, `M` for `scale[m]`, `MN` for `residual[m, n]` and \
-            `f32` for a number"
+            `f32` for a number",
+    note = "a batch also has `BatchItem` for `factor[batch]`, `BatchN` for `bias[batch, n]` and \
+            `BatchM` for `scale[batch, m]`"
 )]
 pub trait OperandKind: sealed::Kind {}
 
@@ -101,8 +142,9 @@ pub trait Operands: sealed::Operands {
     type Unset<'a>: Default;
 }
 
-/// Value for an operand of kind `K`: a reference to a vector of `f32` for [`N`] and [`M`], a
-/// reference to a matrix of `f32` for [`MN`], and an `f32` for the kind `f32`.
+/// Value for an operand of kind `K`: a reference to a vector of `f32` for [`N`], [`M`] and
+/// [`BatchItem`], a reference to a matrix of `f32` for [`MN`], [`BatchN`] and [`BatchM`], and an
+/// `f32` for the kind `f32`.
 ///
 /// ```
 /// use gemm_runtime::bounds::OperandFor;
@@ -119,8 +161,8 @@ pub trait Operands: sealed::Operands {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an operand of kind `{K}`",
     label = "not accepted for an operand of kind `{K}`",
-    note = "`N` and `M` take a reference to a vector of `f32`, `MN` a reference to a matrix of \
-        `f32`, and `f32` a number"
+    note = "`N`, `M` and `BatchItem` take a reference to a vector of `f32`; `MN`, `BatchN` and \
+        `BatchM` a reference to a matrix of `f32`; `f32` takes a number"
 )]
 pub trait OperandFor<K>: sealed::Give {}
 
@@ -206,9 +248,12 @@ impl<'a> GivenOperands<'a> {
         self.arrays.iter_mut()
     }
 
-    /// Returns true if rows of a matrix, or its columns if it is column-major, are padded.
-    pub(super) fn has_padding(&self) -> bool {
-        self.arrays.iter().filter_map(|(_, shape)| *shape).any(|shape| shape.is_padded())
+    /// Returns true if rows of an `[m, n]` operand, or its columns if it is column-major, are
+    /// padded. The rows of other matrices may have any stride in every kernel.
+    pub(crate) fn has_padding(&self, operands: &[EpilogueArg]) -> bool {
+        let of_c = arrays(operands).zip(&self.arrays);
+        let mut of_c = of_c.filter(|((operand, _), _)| operand.along == Along::Mn);
+        of_c.any(|(_, (_, shape))| shape.is_some_and(|shape| shape.is_padded()))
     }
 
     fn push(&mut self, given: OperandValue<'a>) {
@@ -298,11 +343,14 @@ macro_rules! kinds {
         )*
     };
 }
-kinds!(N: N, M: M, MN: Mn, f32: Nothing);
+kinds!(N: N, M: M, MN: Mn, BatchItem: Batch, BatchN: BatchN, BatchM: BatchM, f32: Nothing);
 
 impl<V: VectorOf<f32> + ?Sized> OperandFor<N> for &V {}
 impl<V: VectorOf<f32> + ?Sized> OperandFor<M> for &V {}
 impl<V: MatrixOf<f32> + ?Sized> OperandFor<MN> for &V {}
+impl<V: VectorOf<f32> + ?Sized> OperandFor<BatchItem> for &V {}
+impl<V: MatrixOf<f32> + ?Sized> OperandFor<BatchN> for &V {}
+impl<V: MatrixOf<f32> + ?Sized> OperandFor<BatchM> for &V {}
 impl OperandFor<f32> for f32 {}
 
 impl<V: Input<Element = f32> + ?Sized> sealed::Give for &V {

@@ -261,6 +261,21 @@ impl<O: sealed::GiveAll> sealed::GiveAll for OperandSlice<'_, O> {
                 gemm_runtime::Error::WrongExtent { argument, has, need }
             };
             let (range, needed, of) = match (operand.along, &shape) {
+                // A rank's part of C is a batch of one.
+                (Along::Batch, _) => continue,
+                (along @ (Along::BatchN | Along::BatchM), Some(whole)) => {
+                    let (range, needed) = if along == Along::BatchN { (cols, n) } else { (rows, m) };
+                    if (whole.rows, whole.cols) != (1, needed) {
+                        let need = format!(
+                            "its shape {} x {} is not 1 x {needed}, a row for this rank's part of \
+                             C",
+                            whole.rows, whole.cols
+                        );
+                        return Err(wrong(whole.rows.saturating_mul(whole.cols), need));
+                    }
+                    *shape = Some(whole.part(0..1, range.clone())?);
+                    continue;
+                }
                 (Along::Mn, Some(whole)) => {
                     if (whole.rows, whole.cols) != (m, n) {
                         let need = format!(
@@ -273,8 +288,8 @@ impl<O: sealed::GiveAll> sealed::GiveAll for OperandSlice<'_, O> {
                     *shape = Some(whole.part(rows.clone(), cols.clone())?);
                     continue;
                 }
-                (Along::M, _) => (rows, m, "row"),
-                (Along::N | Along::Mn | Along::Nothing, _) => (cols, n, "column"),
+                (Along::M | Along::BatchM, _) => (rows, m, "row"),
+                (Along::N | Along::BatchN | Along::Mn | Along::Nothing, _) => (cols, n, "column"),
             };
             let has = elements.len();
             let cut = elements.part(range.clone()).filter(|_| has >= needed);

@@ -141,10 +141,13 @@ fn epilogue_args(
     let mut alpha = None;
     for EpilogueArg { name, along, slot } in plan.spec().operands() {
         let dims = match along {
-            // All GEMMs of a batch share this array.
+            // All GEMMs of a batch share a vector without the index `batch`.
             Along::N => vec![size.n.clone()],
             Along::M => vec![size.m.clone()],
             Along::Mn => size.batched(&[&size.m, &size.n]),
+            Along::Batch => size.batched(&[]),
+            Along::BatchN => size.batched(&[&size.n]),
+            Along::BatchM => size.batched(&[&size.m]),
             Along::Nothing => Vec::new(),
         };
         match slot {

@@ -31,6 +31,7 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) -> Option<TileGeometr
     check_name(spec.name.as_deref(), faults);
     faults.check_minimums(spec);
     operands_have_names(spec, faults);
+    operands_of_batch(spec, faults);
     unroll_is_short(spec, faults);
     split_is_a_grid(spec, faults);
     one_pipeline(spec, faults);
@@ -83,6 +84,13 @@ fn operands_have_names(spec: &SgemmSpec, faults: &mut Faults) {
             }
             _ => {}
         }
+    }
+}
+
+/// Rejects epilogue operands that only a batch has.
+fn operands_of_batch(spec: &SgemmSpec, faults: &mut Faults) {
+    if let (None, Some(param)) = (spec.batch, spec.operand_of_batch()) {
+        faults.0.push(messages::operand_of_batch(param));
     }
 }
 

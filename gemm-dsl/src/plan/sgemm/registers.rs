@@ -44,8 +44,8 @@ impl Registers {
         };
         let of = |along| match along {
             Along::Nothing => 0,
-            Along::N => cols.into(),
-            Along::M => 1,
+            Along::N | Along::BatchN => cols.into(),
+            Along::M | Along::BatchM | Along::Batch => 1,
             Along::Mn => width.into(),
         };
         let given: u128 = spec.operands().iter().map(|operand| of(operand.along)).sum();

@@ -1,6 +1,8 @@
 //! Epilogue arguments of a GEMM.
 
 use super::SgemmSpec;
+use crate::expr::ClosureParam;
+use crate::spec::Batch;
 use crate::spec::epilogue::{Along, ArgSlot, Epilogue, EpilogueArg, EpilogueInput};
 use std::borrow::Cow;
 
@@ -29,7 +31,7 @@ impl SgemmSpec {
         let placed = factors.chain(named).map(|(name, along)| {
             let slot = match along {
                 Along::Nothing => numbers.next().map(ArgSlot::Number),
-                Along::N | Along::M | Along::Mn => arrays.next().map(ArgSlot::Array),
+                _ => arrays.next().map(ArgSlot::Array),
             };
             slot.map(|slot| EpilogueArg { name, along, slot })
         });
@@ -40,6 +42,14 @@ impl SgemmSpec {
     /// kernel's K.
     pub(crate) fn names_depth(&self) -> bool {
         self.scaled && self.epilogue.as_ref().is_some_and(|epilogue| epilogue.closure().reads("k"))
+    }
+
+    /// Returns the first operand with an element of its own for each GEMM of a batch.
+    pub(crate) fn operand_of_batch(&self) -> Option<&ClosureParam> {
+        let mut named = self.epilogue.iter().flat_map(Epilogue::named);
+        let of_batch =
+            |input| matches!(input, EpilogueInput::Operand(along) if along.is_of_batch());
+        named.find(|(_, input)| of_batch(*input)).map(|(param, _)| param)
     }
 
     /// Returns true if the kernel reads C before it writes C.
@@ -58,6 +68,15 @@ impl Epilogue {
     /// Returns the operands that a call passes, in order: all parameters except `acc` and C.
     pub fn operands(&self) -> Vec<EpilogueArg> {
         SgemmSpec::default().epilogue(self.clone()).operands()
+    }
+
+    /// Returns the smallest kernel that can take the epilogue.
+    pub(crate) fn smallest_kernel(self) -> SgemmSpec {
+        let spec = SgemmSpec::default().epilogue(self);
+        match spec.operand_of_batch() {
+            Some(_) => spec.batch(Batch::Strided),
+            None => spec,
+        }
     }
 }
 

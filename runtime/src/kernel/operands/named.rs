@@ -117,10 +117,14 @@ impl GiveAll for Named<'_> {
 
 /// Checks that an operand is a scalar, a vector or a matrix, as the kernel requires.
 fn fits(operand: &EpilogueArg, given: &OperandValue<'_>) -> Result<()> {
+    let is_matrix = operand.along.is_matrix();
     let (found, remedy) = match (operand.along, given) {
-        (Along::Nothing, OperandValue::Number(_))
-        | (Along::N | Along::M, OperandValue::Array(_, None))
-        | (Along::Mn, OperandValue::Array(_, Some(_))) => return Ok(()),
+        (Along::Nothing, OperandValue::Number(_)) => return Ok(()),
+        (along, OperandValue::Array(_, shape))
+            if along != Along::Nothing && is_matrix == shape.is_some() =>
+        {
+            return Ok(());
+        }
         (_, OperandValue::Number(number)) => {
             (format!("the number {number}"), "Upload the elements and pass a reference to them")
         }
@@ -131,8 +135,10 @@ fn fits(operand: &EpilogueArg, given: &OperandValue<'_>) -> Result<()> {
             };
             let remedy = match along {
                 Along::Nothing => "Pass the number itself, an `f32`",
-                Along::N | Along::M => "Pass a buffer, or a part of one",
                 Along::Mn => "Pass a view, such as `MatrixRef::new(&elements, m, n)`",
+                Along::BatchN => "Pass a view, such as `MatrixRef::new(&elements, batch, n)`",
+                Along::BatchM => "Pass a view, such as `MatrixRef::new(&elements, batch, m)`",
+                Along::N | Along::M | Along::Batch => "Pass a buffer, or a part of one",
             };
             (found, remedy)
         }

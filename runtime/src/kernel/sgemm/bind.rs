@@ -214,7 +214,8 @@ pub(super) fn bind_beside<'n, B: Backend>(
     fits: bool,
 ) -> Result<BoundArray<'n, B>> {
     let ExtentsOfC { rows, cols, is_transposed } = of_c;
-    let (NamedExtent { name, value: needed }, is_row) = match operand.along {
+    let of_batch = || NamedExtent::new("batch", products.unwrap_or(1) as u64);
+    let (NamedExtent { name, value: needed }, each) = match operand.along {
         Along::Nothing => unreachable!("SgemmSpec::operands: an array has an axis"),
         Along::Mn => {
             if let Some(shape) = array.shape.filter(|_| is_transposed && fits) {
@@ -223,17 +224,19 @@ pub(super) fn bind_beside<'n, B: Backend>(
             let matrix = bind(&operand.name, array, rows, cols, false, fits)?;
             return matrix.for_each_of(products);
         }
+        Along::BatchN => return bind(&operand.name, array, of_batch(), cols, false, fits),
+        Along::BatchM => return bind(&operand.name, array, of_batch(), rows, false, fits),
+        Along::Batch => (of_batch(), "matrix"),
         // All GEMMs of a batch share the vector.
-        Along::N => (cols, is_transposed),
-        Along::M => (rows, !is_transposed),
+        Along::N => (cols, if is_transposed { "row" } else { "column" }),
+        Along::M => (rows, if is_transposed { "column" } else { "row" }),
     };
-    let lines = if is_row { "row" } else { "column" };
     let (_, has) = array.array(&operand.name)?;
     if has < needed {
         return Err(Error::WrongExtent {
             argument: operand.name.to_string(),
             has,
-            need: format!("{name} = {needed} are needed, one for each {lines} of C"),
+            need: format!("{name} = {needed} are needed, one for each {each} of C"),
         });
     }
     Ok(BoundArray::vector(&operand.name, array.place.clone(), needed))

@@ -1,7 +1,7 @@
 //! Launch of a GEMM: choice of the kernel for its matrices, and binding of arguments.
 
 use super::super::Callee;
-use super::super::operands::{self, GivenOperands, OperandsFor};
+use super::super::operands::{self, OperandsFor};
 use super::super::table::ParsedTable;
 use super::bind::{ExtentsOfC, NamedExtent, bind, bind_beside, shape_of, wrong_shape};
 use super::problem;
@@ -14,7 +14,7 @@ use crate::report::LaunchReport;
 use crate::splits::SplitBuffers;
 use crate::view::{MatrixMut, MatrixRef};
 use gemm_dsl::ir::{Extent, Operand};
-use gemm_dsl::spec::{EpilogueArg, Factor, SgemmSpec};
+use gemm_dsl::spec::{Along, EpilogueArg, Factor, SgemmSpec};
 use gemm_dsl::tables::{SgemmProblem, SgemmShape};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -157,22 +157,24 @@ pub(crate) fn launch_chosen<E>(
     run(ProgramSource::Of(chooses), device, matrices, size, operands)
 }
 
-/// Shape of A, B and C on a device, and of the operands, for the choice of a rule.
+/// Shape of A, B and C on a device, for the choice of a rule. `has_padding` is true if operands are
+/// padded.
 pub(crate) fn shape_on(
     device: &Device,
     matrices: [NamedMatrix<&MatrixRef<'_>>; 3],
     size: (usize, usize, usize),
-    operands: &GivenOperands<'_>,
+    has_padding: bool,
 ) -> Result<SgemmShape> {
     dispatch!(device, on => {
         let [a, b, c] = matrices.map(|of| read(on, of.matrix, of.name));
-        Ok(padded_as(operands, shape_of([&a?, &b?, &c?], size)))
+        Ok(padded_as(has_padding, shape_of([&a?, &b?, &c?], size)))
     })
 }
 
-/// Shape of a GEMM with operands. A kernel takes padded operands if it takes padded matrices.
-fn padded_as(operands: &GivenOperands<'_>, shape: SgemmShape) -> SgemmShape {
-    shape.padded(shape.padded || operands.has_padding())
+/// Shape of a GEMM whose operands may be padded. A kernel takes padded operands if it takes padded
+/// matrices.
+fn padded_as(has_padding: bool, shape: SgemmShape) -> SgemmShape {
+    shape.padded(shape.padded || has_padding)
 }
 
 /// Launches the GEMM of a kernel or a table; `size` is (m, n, k).
@@ -233,7 +235,8 @@ where
         let program = match of {
             ProgramSource::One(program) => program,
             ProgramSource::Of(chooses) => {
-                let shape = padded_as(&beside, shape_of([&a, &b, &c], size));
+                let has_padding = beside.has_padding(chooses.operands());
+                let shape = padded_as(has_padding, shape_of([&a, &b, &c], size));
                 let problem = problem(shape, device);
                 device.programs().get::<SgemmSpec>(chooses.line(&problem)?)?
             }
@@ -261,7 +264,8 @@ where
         let mut used = SmallVec::<[_; 4]>::new();
         let names = operands::arrays(program.operands());
         for ((of, operand), (elements, shape)) in names.zip(beside.arrays) {
-            let turned = shape.filter(|_| is_transposed).map(|shape| shape.transposed());
+            let turns = is_transposed && of.along == Along::Mn;
+            let turned = shape.filter(|_| turns).map(|shape| shape.transposed());
             let shape = turned.or(shape);
             used.push((of, operand, resolve(on, elements, shape, &of.name)?));
         }

@@ -141,10 +141,11 @@ fn outputs(
     guards: bool,
 ) {
     let p = &block.problem;
+    let operands = finish.operands.items(b);
     let operands = match block.rows.count {
         // A thread with a single row reads the operands of a column only once anyway.
-        1 => finish.operands.clone(),
-        _ => finish.operands.columns(b, block.cols.name.into(), |b, arrays| {
+        1 => operands,
+        _ => operands.columns(b, block.cols.name.into(), |b, arrays| {
             columns(b, block, arrays, guards);
         }),
     };
@@ -222,6 +223,7 @@ fn looped(
         finish.verb()
     ));
     let outputs = Outputs { block, finish, guards };
+    let operands = finish.operands.items(b);
     let parts = For::below(0, block.rows.name / rows).unroll(Unroll::By(1));
     b.loop_("part", parts, |b, part| {
         // Registers cannot be indexed at run time, so the loop that selects the rows is unrolled.
@@ -255,7 +257,7 @@ fn looped(
             // A vector store checks its columns itself.
             let inside = if width > 1 { of_row } else { of_row.and(col.clone().lt(p.n)) };
             guarded(b, guards, inside, |b| {
-                let operands = finish.operands.row(b, &row.into());
+                let operands = operands.row(b, &row.into());
                 let row = OutputRow { row: row.into(), operands };
                 let sum = Expr::from(b.let_("sum", at(i.into()).load()));
                 let each = match width {

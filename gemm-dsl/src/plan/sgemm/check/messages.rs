@@ -27,6 +27,24 @@ pub(crate) fn name_of_factor(param: &ClosureParam) -> SpecError {
     )
 }
 
+pub(crate) fn operand_of_batch(param: &ClosureParam) -> SpecError {
+    let alone: Vec<&str> =
+        param.index.iter().map(String::as_str).filter(|axis| *axis != "batch").collect();
+    let alone = match alone.as_slice() {
+        [] => param.name.clone(),
+        axes => format!("{}[{}]", param.name, axes.join(", ")),
+    };
+    SpecError::at_tokens(
+        "epilogue",
+        param.at,
+        format!(
+            "`{param}` has elements of its own for each GEMM of a batch, and this kernel computes \
+             a single GEMM; add `batch: strided`, or write `{alone}`. A call of `sgemm` is a batch \
+             if its C is one"
+        ),
+    )
+}
+
 pub(crate) fn shared_twice() -> SpecError {
     SpecError::at_key(
         &["split_k", "stream_k"],
