@@ -312,16 +312,14 @@ impl Outputs<'_> {
     fn one(&self, b: &mut KernelBuilder, row: &OutputRow, j: usize, sums: &OutputSums) {
         let [n, col] = [&sums.n, &sums.col].map(|first| first.clone() + j as i32);
         let held = row.operands.rest(b, ElementOfC { row: &row.row, col: &col }, n, false);
-        let value = self.finish.value(
-            sums.each[j].clone(),
-            ElementOfC { row: &row.row, col: &col },
-            &held,
-            0,
-        );
-        b.store(self.block.problem.c().at(row.row.clone(), col), value);
+        let at = ElementOfC { row: &row.row, col: &col };
+        let values = self.finish.values(b, sums.each[j].clone(), at, &held, 0);
+        for (output, value) in self.finish.outputs().iter().zip(values) {
+            b.store(output.at(row.row.clone(), col.clone()), value);
+        }
     }
 
-    /// Stores a vector of adjacent outputs of a row.
+    /// Stores a vector of adjacent elements of a row, in each output.
     fn whole(&self, b: &mut KernelBuilder, row: &OutputRow, sums: &OutputSums) {
         let held = row.operands.rest(
             b,
@@ -329,17 +327,23 @@ impl Outputs<'_> {
             sums.n.clone(),
             true,
         );
-        let values = match &sums.whole {
-            Some(whole) if self.finish.is_identity() => whole.clone(),
+        let outputs = self.finish.outputs();
+        let vectors = match &sums.whole {
+            Some(whole) if self.finish.is_identity() => vec![whole.clone()],
             _ => {
-                let value = |j: usize| {
-                    let (sum, col) = (sums.each[j].clone(), sums.col.clone() + j as i32);
-                    self.finish.value(sum, ElementOfC { row: &row.row, col: &col }, &held, j)
-                };
-                Expr::Pack((0..sums.each.len()).map(value).collect())
+                let mut vectors = vec![Vec::new(); outputs.len()];
+                for (j, sum) in sums.each.iter().enumerate() {
+                    let col = sums.col.clone() + j as i32;
+                    let at = ElementOfC { row: &row.row, col: &col };
+                    let values = self.finish.values(b, sum.clone(), at, &held, j);
+                    vectors.iter_mut().zip(values).for_each(|(vector, value)| vector.push(value));
+                }
+                vectors.into_iter().map(Expr::Pack).collect()
             }
         };
-        b.store(self.block.problem.c().at(row.row.clone(), sums.col.clone()).vector(), values);
+        for (output, vector) in outputs.iter().zip(vectors) {
+            b.store(output.at(row.row.clone(), sums.col.clone()).vector(), vector);
+        }
     }
 
     /// Stores the existing outputs of a vector.
