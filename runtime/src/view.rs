@@ -2,7 +2,7 @@
 
 mod operands;
 
-pub use operands::{AsMatrix, AsMatrixMut, AsMatrixMutOf, AsMatrixOf, MatrixOf};
+pub use operands::{AsMatrix, AsMatrixMut, AsMatrixMutOf, AsMatrixOf, MatrixMutOf, MatrixOf};
 
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;

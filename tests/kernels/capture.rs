@@ -137,14 +137,13 @@ impl Memory {
             None => MatrixRef::new(array, rows, cols),
             Some(count) => MatrixRef::batch(array, count, rows, cols),
         };
-        let matrices = self.operands.iter().zip(&*beside).map(|(operand, array)| {
-            match operand.along {
+        let matrices =
+            self.operands.iter().zip(&*beside).map(|(operand, array)| match operand.along {
                 Along::Mn => view(array, m, n).map(Some),
                 Along::BatchN => MatrixRef::new(array, array.len() / n, n).map(Some),
                 Along::BatchM => MatrixRef::new(array, array.len() / m, m).map(Some),
                 _ => Ok(None),
-            }
-        });
+            });
         let matrices = matrices.collect::<Result<Vec<_>, _>>()?;
         let mut call = kernel.call(device);
         for ((operand, array), matrix) in self.operands.iter().zip(&*beside).zip(&matrices) {

@@ -351,8 +351,7 @@ pub fn run(
         }
         let vectors = one.operands.iter().map(|(_, values)| upload(values));
         let vectors: Vec<Buffer> = vectors.collect();
-        let launched =
-            launch((&kernel, device), &one, (&vectors[..], &views[..]), both, &mut view);
+        let launched = launch((&kernel, device), &one, (&vectors[..], &views[..]), both, &mut view);
         launched.map_err(|error| format!("the single product: {error}"))?;
         for (row, values) in device.download(&one_c).expect("ours").chunks(n.max(1)).enumerate() {
             expected[of][start + row * pitch..][..n].copy_from_slice(values);

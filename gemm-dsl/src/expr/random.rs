@@ -87,7 +87,7 @@ fn sound(
     loop {
         let depth = depths.next().unwrap_or(0);
         let closure = grown(scope, typing, seeds.bits(), depth, operands);
-        if check(scope, Some(typing), &closure.params, &closure.body).is_empty() {
+        if check(&closure, Some(typing)).is_empty() {
             return closure;
         }
     }
@@ -114,7 +114,8 @@ fn grown(
         let index = grow.random.pick(&operands.indices);
         params.push(param(format!("{name}{i}"), index));
     }
-    if let Some((output, by)) = scope.output.filter(|_| operands.most > 0 && grow.random.chance(4)) {
+    if let Some((output, by)) = scope.output.filter(|_| operands.most > 0 && grow.random.chance(4))
+    {
         let at = grow.random.bits() as usize % (params.len() - values + 1);
         params.insert(values + at, param(output.to_owned(), by));
     }
@@ -132,7 +133,7 @@ fn grown(
             of => grow.reading(body.value, result, name, of.ty()),
         };
     }
-    Closure { scope, params, body }
+    Closure { scope, params, body, others: Vec::new() }
 }
 
 #[derive(Clone)]

@@ -46,6 +46,11 @@ impl Epilogue {
         Self(self.0.clone().with_swapped(&[["m", "n"], ["row", "col"]]))
     }
 
+    /// Returns the names of the matrices for the values after the first, which is C.
+    pub(crate) fn outputs(&self) -> impl Iterator<Item = Cow<'static, str>> + use<> {
+        OUTPUTS.iter().take(self.0.values().len() - 1).map(|name| Cow::Borrowed(*name))
+    }
+
     /// Returns the parameters after the accumulator, in order.
     pub(crate) fn named(&self) -> impl Iterator<Item = (&ClosureParam, EpilogueInput)> {
         self.0.params().iter().skip(1).map(|param| {
@@ -59,6 +64,9 @@ impl Epilogue {
         })
     }
 }
+
+/// Names of the matrices for the values of an epilogue after the first.
+const OUTPUTS: [&str; 3] = ["c2", "c3", "c4"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EpilogueInput {
@@ -89,15 +97,8 @@ pub enum Along {
 
 impl Along {
     /// All variants, in the order of the documentation.
-    pub const ALL: [Along; 7] = [
-        Along::Nothing,
-        Along::N,
-        Along::M,
-        Along::Mn,
-        Along::Batch,
-        Along::BatchN,
-        Along::BatchM,
-    ];
+    pub const ALL: [Along; 7] =
+        [Along::Nothing, Along::N, Along::M, Along::Mn, Along::Batch, Along::BatchN, Along::BatchM];
 
     /// Returns the index with which the operand is written.
     pub fn index(self) -> &'static [&'static str] {
@@ -153,9 +154,7 @@ impl Along {
             Along::M => "a vector with an element for each row of C",
             Along::Mn => "a matrix of the shape of C",
             Along::Batch => "a vector with an element for each GEMM of the batch",
-            Along::BatchN => {
-                "a matrix with a row for each GEMM of the batch and the columns of C"
-            }
+            Along::BatchN => "a matrix with a row for each GEMM of the batch and the columns of C",
             Along::BatchM => {
                 "a matrix with a row for each GEMM of the batch, which has an element for each \
                  row of C"
@@ -203,11 +202,31 @@ pub enum ArgSlot {
     Array(usize),
     /// Index among the scalars: `alpha` and `beta` under `scaled`, then those of the epilogue.
     Number(usize),
+    /// Index among the arrays that the launch writes; C is 0.
+    Output(usize),
 }
 
 impl EpilogueArg {
     /// Maximum number of operands that a kernel's type can list.
     pub const MOST_LISTED: usize = 12;
+
+    /// Returns true if a launch writes the argument: it is a further result of the epilogue.
+    pub fn is_output(&self) -> bool {
+        matches!(self.slot, ArgSlot::Output(_))
+    }
+
+    /// Returns the name of the argument's kind in a kernel's type.
+    pub fn kind(&self) -> &'static str {
+        if self.is_output() { "Out" } else { self.along.kind() }
+    }
+
+    /// Returns a description of the argument for messages.
+    pub fn meaning(&self) -> &'static str {
+        match self.is_output() {
+            true => "a matrix of the shape of C, to which a further value is written",
+            false => self.along.meaning(),
+        }
+    }
 }
 
 /// Prints the argument as the epilogue declares it, for example `bias[n]`.
@@ -245,6 +264,14 @@ impl KeyValue for Epilogue {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Each value that the key allows has a matrix.
+    #[test]
+    fn values_have_a_matrix_each() {
+        assert_eq!(OUTPUTS.len() + 1, EPILOGUE.results);
+        let epilogue: Epilogue = "|acc| (acc, 2.0 * acc, -acc)".parse().expect("three values");
+        assert_eq!(epilogue.outputs().collect::<Vec<_>>(), ["c2", "c3"]);
+    }
 
     /// Each index that the key allows belongs to one variant, and no other index does.
     #[test]

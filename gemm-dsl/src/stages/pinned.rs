@@ -114,7 +114,7 @@ fn reductions() -> Result<[PinnedSpec; 2], SpecErrors> {
     Ok([PinnedSpec::new("segments", "groups", &groups)?, runs])
 }
 
-/// GEMMs: a small one whose expression uses most features, the fastest stage with a library
+/// GEMMs: a small one whose expression uses most features, one with two values, the fastest stage with a library
 /// function, a batch with several GEMMs per block, a batch of pointer lists, and a batch with
 /// epilogue operands of each GEMM.
 fn products() -> Result<Vec<PinnedSpec>, SpecErrors> {
@@ -127,7 +127,10 @@ fn products() -> Result<Vec<PinnedSpec>, SpecErrors> {
                     epilogue: |acc, c[m, n], bias[n]| relu(acc + bias) + c";
     let operands = "tile: 32x32x16, thread: 4x4, float4, batch: strided, epilogue: |acc, \
                     factor[batch], bias[batch, n], scale[batch, m]| factor * acc * scale + bias";
-    let mut specs: Vec<(&str, &str, SgemmSpec)> = vec![("epilogue", "small", small.parse()?)];
+    let values = "tile: 32x32x16, thread: 4x4, float4, stages: 3, pitched, split_k: 4, \
+                  epilogue: |acc, bias[n]| { let t = acc + bias; (relu(t), t) }";
+    let mut specs: Vec<(&str, &str, SgemmSpec)> =
+        vec![("epilogue", "small", small.parse()?), ("epilogue", "values", values.parse()?)];
     for stage in super::sgemm().into_iter().filter(|stage| stage.name == "fastest") {
         let gelu = format!("{}, epilogue: |acc| gelu(acc)", stage.spec);
         specs.push(("epilogue", "fastest_gelu", gelu.parse()?));

@@ -30,7 +30,7 @@ impl Beside {
         mut values: impl FnMut(usize) -> Vec<f32>,
     ) -> Self {
         let mut operands = Vec::new();
-        for operand in spec.operands() {
+        for operand in spec.operands().into_iter().filter(|operand| !operand.is_output()) {
             let elements = match operand.along {
                 Along::Nothing if spec.scaled && operands.len() < 2 => vec![factor()],
                 Along::Nothing | Along::Batch => values(1),

@@ -131,7 +131,7 @@ fn matrices(program: &mut Program, plan: &SgemmPlan, size: &ProblemSize) -> Vec<
     vec![a, b, c]
 }
 
-/// Adds the arrays and numbers of the epilogue. Returns alpha if the GEMM is scaled.
+/// Adds the arrays and numbers of the epilogue, also those that it writes. Returns alpha if the GEMM is scaled.
 fn epilogue_args(
     program: &mut Program,
     plan: &SgemmPlan,
@@ -153,6 +153,9 @@ fn epilogue_args(
         match slot {
             spec::ArgSlot::Array(nth) => {
                 bind.push(program.input(Operand::Input(nth), name, plan.types().acc, dims));
+            }
+            spec::ArgSlot::Output(nth) => {
+                bind.push(program.output(Operand::Output(nth), name, plan.types().c, dims));
             }
             spec::ArgSlot::Number(_) => {
                 let is_alpha = plan.spec().scaled && name == SgemmSpec::ALPHA;

@@ -74,10 +74,14 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) -> Option<TileGeometr
 }
 
 /// Rejects epilogue operands with the name of a matrix, or of a factor of `scaled`, because a
-/// launch identifies its arguments by name.
+/// launch identifies its arguments by name. The matrices for further values have names, too.
 fn operands_have_names(spec: &SgemmSpec, faults: &mut Faults) {
+    let outputs: Vec<_> = spec.epilogue.iter().flat_map(Epilogue::outputs).collect();
     for (param, _) in spec.epilogue.iter().flat_map(Epilogue::named) {
         match param.name.as_str() {
+            name if outputs.iter().any(|output| output == name) => {
+                faults.0.push(messages::name_of_output(param));
+            }
             "a" | "b" => faults.0.push(messages::name_of_matrix(param)),
             name if spec.scaled && SgemmSpec::FACTORS.contains(&name) => {
                 faults.0.push(messages::name_of_factor(param));

@@ -18,7 +18,8 @@ impl SgemmSpec {
     const MATRICES: usize = 2;
 
     /// Returns the arguments of a launch other than A, B and C, in order: `alpha` and `beta` of
-    /// `scaled`, then the operands of the epilogue except C.
+    /// `scaled`, then the operands of the epilogue except C, then the matrices for its values after
+    /// the first.
     pub fn operands(&self) -> Vec<EpilogueArg> {
         let factors = Self::FACTORS.into_iter().filter(|_| self.scaled);
         let factors = factors.map(|name| (Cow::Borrowed(name), Along::Nothing));
@@ -35,7 +36,13 @@ impl SgemmSpec {
             };
             slot.map(|slot| EpilogueArg { name, along, slot })
         });
-        placed.flatten().collect()
+        let outputs = self.epilogue.iter().flat_map(Epilogue::outputs).zip(1..);
+        let outputs = outputs.map(|(name, nth)| EpilogueArg {
+            name,
+            along: Along::Mn,
+            slot: ArgSlot::Output(nth),
+        });
+        placed.flatten().chain(outputs).collect()
     }
 
     /// Returns true if the epilogue uses the K of the whole problem, which may differ from the
@@ -88,8 +95,8 @@ mod tests {
     /// two share one.
     #[test]
     fn each_operand_has_a_slot_of_its_own() {
-        let line = "scaled, epilogue: |acc, x[n], y, c[m, n], z[m], w[m, n], v| acc + x + y + z + \
-            w + v + c";
+        let line = "scaled, epilogue: |acc, x[n], y, c[m, n], z[m], w[m, n], v| (acc + x + y + z, \
+            w + v + c, x)";
         let spec: SgemmSpec = line.parse().expect("a sound line");
         let operands = spec.operands().into_iter();
         let slots: Vec<_> = operands.map(|operand| (operand.to_string(), operand.slot)).collect();
@@ -101,6 +108,8 @@ mod tests {
             ("z[m]", ArgSlot::Array(3)),
             ("w[m, n]", ArgSlot::Array(4)),
             ("v", ArgSlot::Number(3)),
+            ("c2[m, n]", ArgSlot::Output(1)),
+            ("c3[m, n]", ArgSlot::Output(2)),
         ];
         assert_eq!(slots, expected.map(|(name, slot)| (name.to_owned(), slot)));
     }

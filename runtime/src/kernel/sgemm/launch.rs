@@ -8,9 +8,10 @@ use super::problem;
 use crate::device::{Device, dispatch};
 use crate::error::{Error, Result};
 use crate::launch::launch;
-use crate::operand::{Input, Output, read, resolve, write};
+use crate::operand::{Input, Output, read, resolve, resolve_mut, write};
 use crate::program::CachedProgram;
 use crate::report::LaunchReport;
+use crate::shape::Shape;
 use crate::splits::SplitBuffers;
 use crate::view::{MatrixMut, MatrixRef};
 use gemm_dsl::ir::{Extent, Operand};
@@ -150,7 +151,7 @@ pub(crate) fn launch_chosen<E>(
     chooses: &dyn Chooses,
     device: &Device,
     matrices: GemmMatrices<'_, MatrixRef<'_>, MatrixRef<'_>, MatrixMut<'_>>,
-    operands: &impl OperandsFor<E>,
+    operands: &mut impl OperandsFor<E>,
 ) -> Result<LaunchReport> {
     let GemmMatrices { a, b, c, .. } = &matrices;
     let size = extents(*a, *b, NamedMatrix::new(c.name, &*c.matrix))?;
@@ -183,7 +184,7 @@ pub(super) fn multiply<E, A, B, C>(
     device: &Device,
     matrices: GemmMatrices<'_, A, B, C>,
     size: (usize, usize, usize),
-    operands: &impl OperandsFor<E>,
+    operands: &mut impl OperandsFor<E>,
 ) -> Result<LaunchReport>
 where
     A: Input + ?Sized,
@@ -216,13 +217,20 @@ fn run<E, A, B, C>(
     device: &Device,
     matrices: GemmMatrices<'_, A, B, C>,
     size: (usize, usize, usize),
-    operands: &impl OperandsFor<E>,
+    operands: &mut impl OperandsFor<E>,
 ) -> Result<LaunchReport>
 where
     A: Input + ?Sized,
     B: Input + ?Sized,
     C: Output + ?Sized,
 {
+    let has_padding = match &of {
+        ProgramSource::One(_) => false,
+        ProgramSource::Of(chooses) => {
+            let named = chooses.operands();
+            operands::has_padding(named, &operands.forms(named)?)
+        }
+    };
     let beside = operands.give_all(of.operands())?;
     let GemmMatrices { a: in_a, b: in_b, c: out, splits, is_transposed } = matrices;
     let [rows, cols] = if is_transposed { ["n", "m"] } else { ["m", "n"] };
@@ -235,7 +243,6 @@ where
         let program = match of {
             ProgramSource::One(program) => program,
             ProgramSource::Of(chooses) => {
-                let has_padding = beside.has_padding(chooses.operands());
                 let shape = padded_as(has_padding, shape_of([&a, &b, &c], size));
                 let problem = problem(shape, device);
                 device.programs().get::<SgemmSpec>(chooses.line(&problem)?)?
@@ -262,12 +269,19 @@ where
         // A guard records the use of its operand when it is dropped, so it must not be dropped
         // before the launch.
         let mut used = SmallVec::<[_; 4]>::new();
+        let turned = |of: &EpilogueArg, shape: Shape| match is_transposed && of.along == Along::Mn {
+            true => shape.transposed(),
+            false => shape,
+        };
         let names = operands::arrays(program.operands());
         for ((of, operand), (elements, shape)) in names.zip(beside.arrays) {
-            let turns = is_transposed && of.along == Along::Mn;
-            let turned = shape.filter(|_| turns).map(|shape| shape.transposed());
-            let shape = turned.or(shape);
+            let shape = shape.map(|shape| turned(of, shape));
             used.push((of, operand, resolve(on, elements, shape, &of.name)?));
+        }
+        let names = operands::outputs(program.operands());
+        for ((of, operand), (elements, shape)) in names.zip(beside.outputs) {
+            let shape = Some(turned(of, shape));
+            used.push((of, operand, resolve_mut(on, elements, shape, &of.name)?));
         }
         let mut arrays = SmallVec::<[_; 8]>::new();
         arrays.extend([(Operand::Input(0), a), (Operand::Input(1), b)]);

@@ -11,7 +11,7 @@ use crate::ir::{
     joined,
 };
 use crate::plan::SgemmPlan;
-use crate::spec::{Along, ArgSlot, EpilogueArg, SgemmSpec};
+use crate::spec::{Along, ArgSlot, EpilogueArg, SgemmSpec, Sharing};
 
 /// Epilogue operands and the state of their loading: the spec's operands in order, then C.
 #[derive(Clone)]
@@ -79,8 +79,10 @@ impl EpilogueArgs {
     pub(crate) fn declare(b: &mut KernelBuilder, plan: &SgemmPlan, problem: &GemmProblem) -> Self {
         let spec = plan.spec();
         let vectors = plan.epilogue_plan().is_some_and(|epilogue| epilogue.width() > 1);
-        let declared = spec.operands().into_iter().map(|operand| {
+        let read = spec.operands().into_iter().filter(|operand| !operand.is_output());
+        let declared = read.map(|operand| {
             let (value, own) = match operand.slot {
+                ArgSlot::Output(_) => unreachable!("filter: the operand is read"),
                 ArgSlot::Number(nth) => {
                     let number = b.scalar(
                         &operand.name,
@@ -258,7 +260,7 @@ fn array(
     operand: &EpilogueArg,
     vectors: bool,
 ) -> ArgSource {
-    let ArgSlot::Array(nth) = operand.slot else { unreachable!("declare: a number has no array") };
+    let ArgSlot::Array(nth) = operand.slot else { unreachable!("declare: the operand is read") };
     let of = Operand::Input(nth);
     let buffer = b.global(&operand.name, plan.types().acc, of);
     b.mark_user_named();
@@ -300,12 +302,38 @@ fn array(
     }
 }
 
+/// Declares the matrices for the values of the epilogue after the first, and their launch
+/// requirements.
+pub(crate) fn outputs(
+    b: &mut KernelBuilder,
+    plan: &SgemmPlan,
+    problem: &GemmProblem,
+) -> Vec<Matrix> {
+    let vectors = plan.epilogue_plan().is_some_and(|epilogue| epilogue.width() > 1);
+    let outputs = plan.spec().operands().into_iter().filter(EpilogueArg::is_output);
+    let outputs = outputs.map(|operand| {
+        let ArgSlot::Output(nth) = operand.slot else { unreachable!("is_output: it is written") };
+        let of = Operand::Output(nth);
+        let name = operand.name.to_uppercase();
+        let buffer = b.global(&name, plan.types().c, of);
+        // Whichever block is last, each element is stored once.
+        if plan.sharing() != Sharing::Whole {
+            b.exclusive(buffer);
+        }
+        let array = DeclaredArray { buffer, of, name: &operand.name, nth };
+        let matrix = array.declare_matrix(b, plan, problem, vectors);
+        array.require_vectors(b, plan, None, vectors);
+        matrix
+    });
+    outputs.collect()
+}
+
 /// Parameter of an operand while the kernel declares it.
 struct DeclaredArray<'o> {
     buffer: BufferId,
     of: Operand,
     name: &'o str,
-    /// Index of the array among the inputs.
+    /// Index of the array among the inputs, or among the outputs.
     nth: usize,
 }
 

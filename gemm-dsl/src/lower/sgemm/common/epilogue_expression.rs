@@ -1,6 +1,7 @@
 //! Computation of the stored values from an accumulator: scaling by the rules of BLAS, then the
 //! user's expression. [`EpilogueArgs`] loads the operands of both.
 
+use super::epilogue_args;
 use super::problem::{GemmProblem, Matrix};
 use crate::expr::Lowered;
 use crate::ir::{Elem, Expr, Extent, FunctionId, KernelBuilder, Scalar, Ty};
@@ -56,9 +57,10 @@ impl<'p> EpilogueExpression<'p> {
                 EpilogueInput::Output => operands.nth(C),
                 EpilogueInput::Operand(_) => operands.nth(&param.name),
             });
-            (vec![epilogue.closure().lower(b)], taken.collect())
+            (epilogue.closure().lower_all(b), taken.collect())
         });
-        let outputs = vec![problem.c()];
+        let others = epilogue_args::outputs(b, plan, problem);
+        let outputs = [problem.c()].into_iter().chain(others).collect();
         Self { problem, operands, scaled, closure, outputs, depth }
     }
 

@@ -14,6 +14,15 @@ pub(crate) fn name_of_matrix(param: &ClosureParam) -> SpecError {
     SpecError::at_tokens("epilogue", param.at, message)
 }
 
+pub(crate) fn name_of_output(param: &ClosureParam) -> SpecError {
+    let name = &param.name;
+    let message = format!(
+        "`{name}` is the matrix for a further value of the tuple; use another name, such as \
+         `{name}_value`"
+    );
+    SpecError::at_tokens("epilogue", param.at, message)
+}
+
 pub(crate) fn name_of_factor(param: &ClosureParam) -> SpecError {
     let name = &param.name;
     SpecError::at_tokens(
