@@ -88,7 +88,7 @@ fn a_matrix_that_does_not_fit_is_told() -> Result<(), Error> {
     let (mut turned, mut room) = (turned.view_mut(), device.alloc(64)?);
     let mut turned = turned.t();
     let call = kernel.call(&device).operands(&mut turned);
-    told(call.launch(&x, &x, &mut c), ["`c2`", "stride"]);
+    told(call.launch(&x, &x, &mut c), ["needs contiguous rows of `c2`", "row-major"]);
     // C and the matrix of another value share memory.
     let mut whole = MatrixMut::new(&mut room, 8, 8)?;
     let (mut above, _) = whole.split_at_row_mut(4)?;
@@ -107,7 +107,10 @@ fn a_matrix_that_does_not_fit_is_told() -> Result<(), Error> {
     told(call.operand("c2", &x).launch(&x, &x, &mut c), ["c2", "mutable reference"]);
     let call = named.call(&device).operand("r", &mut other);
     told(call.operand("c2", &mut one).launch(&x, &x, &mut c), ["`r[m, n]`", "shared reference"]);
-    told(named.call(&device).operand("r", &x).launch(&x, &x, &mut c), ["c2", "`operand`"]);
+    told(
+        named.call(&device).operand("r", &x).launch(&x, &x, &mut c),
+        ["gives no `c2[m, n]`", "`.operand(name, …)`"],
+    );
     assert_eq!(device.download(&c)?, [0.0; 16]);
     named.call(&device).operand("r", &x).operand("c2", &mut one).launch(&x, &x, &mut c)?;
     assert_eq!((device.download(&c)?, device.download(&one)?), (vec![4.0; 16], vec![1.0; 16]));

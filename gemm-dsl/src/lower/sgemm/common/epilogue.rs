@@ -313,7 +313,7 @@ impl Outputs<'_> {
         let [n, col] = [&sums.n, &sums.col].map(|first| first.clone() + j as i32);
         let held = row.operands.rest(b, ElementOfC { row: &row.row, col: &col }, n, false);
         let at = ElementOfC { row: &row.row, col: &col };
-        let values = self.finish.values(b, sums.each[j].clone(), at, &held, 0);
+        let values = self.finish.values(sums.each[j].clone(), at, &held, 0);
         for (output, value) in self.finish.outputs().iter().zip(values) {
             b.store(output.at(row.row.clone(), col.clone()), value);
         }
@@ -335,7 +335,7 @@ impl Outputs<'_> {
                 for (j, sum) in sums.each.iter().enumerate() {
                     let col = sums.col.clone() + j as i32;
                     let at = ElementOfC { row: &row.row, col: &col };
-                    let values = self.finish.values(b, sum.clone(), at, &held, j);
+                    let values = self.finish.values(sum.clone(), at, &held, j);
                     vectors.iter_mut().zip(values).for_each(|(vector, value)| vector.push(value));
                 }
                 vectors.into_iter().map(Expr::Pack).collect()

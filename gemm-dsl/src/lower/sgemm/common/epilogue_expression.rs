@@ -87,7 +87,6 @@ impl<'p> EpilogueExpression<'p> {
     /// elements whose operands are in `held`.
     pub(crate) fn values(
         &self,
-        b: &mut KernelBuilder,
         sum: Expr,
         at: ElementOfC<'_>,
         held: &LoadedArgs,
@@ -102,10 +101,6 @@ impl<'p> EpilogueExpression<'p> {
             None => sum,
         };
         let Some((closures, taken)) = &self.closure else { return vec![sum] };
-        let sum = match (&self.scaled, closures.len()) {
-            (Some(_), 2..) => b.let_("sum", sum).into(),
-            _ => sum,
-        };
         let value = |closure: &Lowered| {
             let sum = [sum.clone()].into_iter();
             let params = sum.chain(taken.iter().map(|nth| held.value(*nth, j)));

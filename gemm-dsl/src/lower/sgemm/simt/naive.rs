@@ -79,7 +79,7 @@ fn output(
         let sum = dot_product(b, plan, problem, row, col);
         let at = ElementOfC { row: &row.into(), col: &col.into() };
         let held = finish.operands.rest(b, at, 0.into(), false);
-        let values = finish.values(b, sum, at, &held, 0);
+        let values = finish.values(sum, at, &held, 0);
         for (output, value) in finish.outputs().iter().zip(values) {
             b.store(output.at(row, col), value);
         }
