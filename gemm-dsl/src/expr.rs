@@ -5,8 +5,8 @@
 //! ```
 //!
 //! The key determines the meaning of the closure's parameters. The body is an expression, or a
-//! block with definitions (`let`) that ends in an expression. An `epilogue` may end in a tuple of two
-//! to four values, such as `(gelu(t), t)`.
+//! block with definitions (`let`) that ends in an expression. An `epilogue` may end in a tuple of
+//! two to four values, such as `(gelu(t), t)`.
 //!
 //! **Types** are `f32`, `f64`, 64-bit integers and booleans. A GEMM computes in `f32` and has no
 //! `f64`. In a reduction, the element types determine the floating-point type. `2` is an integer,
@@ -206,8 +206,8 @@ impl Closure {
         reads
     }
 
-    /// Swaps the names of each pair, in the body and in indices that do not have both. All must be reserved
-    /// names of the scope, which no parameter or definition can have.
+    /// Swaps the names of each pair, in the body and in indices that do not have both. All must be
+    /// reserved names of the scope, which no parameter or definition can have.
     pub(crate) fn with_swapped(mut self, pairs: &[[&str; 2]]) -> Self {
         let swap = |name: &mut String| {
             for [one, other] in pairs {

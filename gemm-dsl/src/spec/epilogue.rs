@@ -184,7 +184,8 @@ impl Display for Along {
     }
 }
 
-/// Argument of a launch other than A, B and C: `alpha`, `beta`, or an operand of the epilogue.
+/// Argument of a launch other than A, B and C: `alpha`, `beta`, an operand of the epilogue, or the
+/// matrix for a further value of the epilogue.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct EpilogueArg {
     /// Name in the epilogue, or `alpha` or `beta`.
@@ -195,7 +196,8 @@ pub struct EpilogueArg {
     pub slot: ArgSlot,
 }
 
-/// Position of an argument among the read-only arrays or the scalars of a launch.
+/// Position of an argument among the read-only arrays, the scalars or the written arrays of a
+/// launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ArgSlot {
     /// Index among the read-only arrays; A is 0, B is 1.

@@ -114,9 +114,9 @@ fn reductions() -> Result<[PinnedSpec; 2], SpecErrors> {
     Ok([PinnedSpec::new("segments", "groups", &groups)?, runs])
 }
 
-/// GEMMs: a small one whose expression uses most features, one with two values, the fastest stage with a library
-/// function, a batch with several GEMMs per block, a batch of pointer lists, and a batch with
-/// epilogue operands of each GEMM.
+/// GEMMs: a small one whose expression uses most features, one with two values, the fastest stage
+/// with a library function, a batch with several GEMMs per block, a batch of pointer lists, and a
+/// batch with epilogue operands of each GEMM.
 fn products() -> Result<Vec<PinnedSpec>, SpecErrors> {
     let small = "tile: 32x32x8, thread: 4x4, float4, epilogue: |acc| { let t = 0.5 * acc; \
                  if row == col { fma(t, t, f32(m * n)) } else { max(t, -1.0) } }";

@@ -131,7 +131,8 @@ fn matrices(program: &mut Program, plan: &SgemmPlan, size: &ProblemSize) -> Vec<
     vec![a, b, c]
 }
 
-/// Adds the arrays and numbers of the epilogue, also those that it writes. Returns alpha if the GEMM is scaled.
+/// Adds the arrays and numbers of the epilogue, also those that it writes. Returns alpha if the
+/// GEMM is scaled.
 fn epilogue_args(
     program: &mut Program,
     plan: &SgemmPlan,

@@ -2,8 +2,8 @@
 //! thread loads them.
 //!
 //! A thread may load the operands of its GEMM and of its columns first, and then the operands of a
-//! row before the outputs of the row. All remaining operands are loaded for each store. [`LoadedArgs`] contains
-//! all operands of a store.
+//! row before the outputs of the row. All remaining operands are loaded for each store.
+//! [`LoadedArgs`] contains all operands of a store.
 
 use super::problem::{GemmProblem, Matrix, batched};
 use crate::ir::{
