@@ -5,7 +5,8 @@
 //! ```
 //!
 //! The key determines the meaning of the closure's parameters. The body is an expression, or a
-//! block with definitions (`let`) that ends in an expression.
+//! block with definitions (`let`) that ends in an expression. An `epilogue` may end in a tuple of
+//! two to four values, such as `(gelu(t), t)`.
 //!
 //! **Types** are `f32`, `f64`, 64-bit integers and booleans. A GEMM computes in `f32` and has no
 //! `f64`. In a reduction, the element types determine the floating-point type. `2` is an integer,
@@ -88,6 +89,7 @@ pub use typing::{Float, Type, Typing, ValueType};
 use crate::error::{Excerpt, SpecError, SpecErrors, TokenSpan};
 use crate::syntax::{Token, lex};
 use lexeme::lexemes;
+use std::collections::HashSet;
 use std::fmt::{Display, Formatter, Result as Formatted};
 
 /// Valid expression of named parameters, in the scope of its key.
@@ -95,7 +97,10 @@ use std::fmt::{Display, Formatter, Result as Formatted};
 pub struct Closure {
     scope: &'static ExprScope,
     params: Vec<ClosureParam>,
+    /// Definitions and the first value.
     body: Block,
+    /// Other values of a tuple, which may use the definitions of the body.
+    others: Vec<Node>,
 }
 
 impl Closure {
@@ -106,10 +111,9 @@ impl Closure {
         tokens: &[Token],
     ) -> Result<Self, Vec<SpecError>> {
         let flat = lexemes(tokens);
-        let (params, body) =
-            parse::Parser::new(scope, &flat).closure().map_err(|fault| vec![fault])?;
-        match check::check(scope, scope.typing.as_ref(), &params, &body) {
-            faults if faults.is_empty() => Ok(Self { scope, params, body }),
+        let closure = parse::Parser::new(scope, &flat).closure().map_err(|fault| vec![fault])?;
+        match check::check(&closure, scope.typing.as_ref()) {
+            faults if faults.is_empty() => Ok(closure),
             faults => Err(faults),
         }
     }
@@ -121,12 +125,12 @@ impl Closure {
         let lists = params.len() >= scope.values.0 && check::lists_operands(scope, &params);
         let first = params.first().filter(|_| lists)?;
         let value = Node { kind: NodeKind::Name(first.name.clone()), at: first.at };
-        Some(Self { scope, body: Block { lets: Vec::new(), value }, params })
+        Some(Self { scope, body: Block { lets: Vec::new(), value }, others: Vec::new(), params })
     }
 
     /// Returns all type errors of the expression, in the order of the text, each at its own tokens.
     pub fn check(&self, typing: &Typing) -> Vec<SpecError> {
-        check::check(self.scope, Some(typing), &self.params, &self.body)
+        check::check(self, Some(typing))
     }
 
     /// Returns the smallest and the greatest integer value that the expression can have. `None` if
@@ -164,19 +168,46 @@ impl Closure {
         &self.params
     }
 
+    /// Returns the definitions and the first value.
     pub fn body(&self) -> &Block {
         &self.body
+    }
+
+    /// Returns the values in order.
+    pub fn values(&self) -> impl ExactSizeIterator<Item = &Node> {
+        (0..1 + self.others.len()).map(|nth| match nth {
+            0 => &self.body.value,
+            nth => &self.others[nth - 1],
+        })
+    }
+
+    /// Returns the n-th value with the definitions that it reads.
+    pub fn result(&self, nth: usize) -> Option<Block> {
+        let value = self.values().nth(nth)?;
+        let mut read = HashSet::new();
+        value.visit_read(&mut read);
+        let mut lets = Vec::new();
+        for definition in self.body.lets.iter().rev() {
+            if read.contains(definition.name.as_str()) {
+                definition.value.visit_read(&mut read);
+                lets.push(definition.clone());
+            }
+        }
+        lets.reverse();
+        Some(Block { lets, value: value.clone() })
     }
 
     /// Returns true if the body reads a name.
     pub(crate) fn reads(&self, name: &str) -> bool {
         let mut reads = false;
-        self.body.visit(&mut |e| reads |= matches!(&e.kind, NodeKind::Name(n) if n == name));
+        let mut visit = |e: &Node| reads |= matches!(&e.kind, NodeKind::Name(n) if n == name);
+        self.body.visit(&mut visit);
+        self.others.iter().for_each(|value| value.visit(&mut visit));
         reads
     }
 
-    /// Swaps the names of each pair, in the body and in indices of one axis. All must be reserved
-    /// names of the scope, which no parameter or definition can have.
+    /// Swaps the names of each pair, in the body and in indices that do not have both. All must be
+    /// reserved names of the scope, which no parameter or definition can have.
     pub(crate) fn with_swapped(mut self, pairs: &[[&str; 2]]) -> Self {
         let swap = |name: &mut String| {
             for [one, other] in pairs {
@@ -189,9 +220,13 @@ impl Closure {
             }
         };
         self.body.visit_names(&mut |name| swap(name));
+        self.others.iter_mut().for_each(|value| value.visit_names(&mut |name| swap(name)));
         for param in &mut self.params {
-            if let [axis] = param.index.as_mut_slice() {
-                swap(axis);
+            let names_both = |pair: &&[&str; 2]| {
+                pair.iter().all(|name| param.index.iter().any(|axis| axis == name))
+            };
+            if !pairs.iter().any(|pair| names_both(&pair)) {
+                param.index.iter_mut().for_each(swap);
             }
         }
         self
@@ -201,9 +236,20 @@ impl Closure {
 impl Display for Closure {
     fn fmt(&self, f: &mut Formatter<'_>) -> Formatted {
         let params: Vec<String> = self.params.iter().map(ClosureParam::to_string).collect();
-        match params.as_slice() {
-            [] => self.body.fmt(f),
-            params => write!(f, "|{}| {}", params.join(", "), self.body),
+        if !params.is_empty() {
+            write!(f, "|{}| ", params.join(", "))?;
+        }
+        if self.others.is_empty() {
+            return self.body.fmt(f);
+        }
+        let values: Vec<String> = self.values().map(Node::to_string).collect();
+        let values = format!("({})", values.join(", "));
+        match self.body.lets.as_slice() {
+            [] => f.write_str(&values),
+            lets => {
+                let lets: String = lets.iter().map(|definition| format!("{definition} ")).collect();
+                write!(f, "{{ {lets}{values} }}")
+            }
         }
     }
 }

@@ -221,14 +221,7 @@ impl Operands {
         let members = fields.iter().map(
             |Field { name, ty, meaning, .. }| quote!(#[doc = #meaning] #visibility #name: #ty),
         );
-        let declared = quote! {
-            #common
-            #[doc = #about]
-            #[derive(::core::fmt::Debug)]
-            #visibility struct #name #bounded {
-                #(#members,)*
-            }
-
+        let copies = quote! {
             #common
             impl #bounded ::core::clone::Clone for #name #plain {
                 fn clone(&self) -> Self {
@@ -238,6 +231,18 @@ impl Operands {
 
             #common
             impl #bounded ::core::marker::Copy for #name #plain {}
+        };
+        let has_outputs = fields.iter().any(|field| field.is_output);
+        let copies = (!has_outputs).then_some(copies);
+        let declared = quote! {
+            #common
+            #[doc = #about]
+            #[derive(::core::fmt::Debug)]
+            #visibility struct #name #bounded {
+                #(#members,)*
+            }
+
+            #copies
         };
         let parameter = quote!(operands: #name #plain,);
         let given = quote!(.operands((#(operands.#names,)*)));

@@ -66,8 +66,8 @@ impl List {
         let Some(Self(operands)) = listed else { return quote!(#runtime::#of::<_>) };
         let kinds = operands.iter().map(|(operand, _)| match operand.along {
             Along::Nothing => quote!(::core::primitive::f32),
-            along => {
-                let kind = format_ident!("{}", along.kind());
+            _ => {
+                let kind = format_ident!("{}", operand.kind());
                 quote!(#runtime::#kind)
             }
         });
@@ -87,14 +87,18 @@ impl List {
         let fields = self.0.iter().enumerate().map(|(n, (operand, place))| {
             let generic = match operand.along {
                 Along::Nothing => None,
-                Along::N | Along::M => {
-                    Some(quote!(#runtime::bounds::VectorOf<::core::primitive::f32>))
+                _ if operand.is_output() => {
+                    Some(quote!(#runtime::bounds::MatrixMutOf<::core::primitive::f32>))
                 }
-                Along::Mn => Some(quote!(#runtime::bounds::MatrixOf<::core::primitive::f32>)),
+                along if along.is_matrix() => {
+                    Some(quote!(#runtime::bounds::MatrixOf<::core::primitive::f32>))
+                }
+                _ => Some(quote!(#runtime::bounds::VectorOf<::core::primitive::f32>)),
             };
             let generic = generic.map(|bound| (format_ident!("T{n}"), bound));
             let ty = match &generic {
                 None => quote!(::core::primitive::f32),
+                Some((ty, _)) if operand.is_output() => quote!(&'a mut #ty),
                 Some((ty, _)) => quote!(&'a #ty),
             };
             let name = match &*operand.name {
@@ -102,8 +106,8 @@ impl List {
                 // The name may be a Rust keyword.
                 name => Ident::new_raw(name, *place),
             };
-            let meaning = format!("`{operand}`: {}.", operand.along.meaning());
-            Field { name, ty, generic, meaning }
+            let meaning = format!("`{operand}`: {}.", operand.meaning());
+            Field { name, ty, generic, meaning, is_output: operand.is_output() }
         });
         fields.collect()
     }
@@ -115,4 +119,6 @@ pub(crate) struct Field {
     /// Type parameter of an array operand, with its bound.
     pub(crate) generic: Option<(Ident, TokenStream)>,
     pub(crate) meaning: String,
+    /// True for a mutable reference.
+    pub(crate) is_output: bool,
 }

@@ -12,7 +12,7 @@ use crate::compile::Arch;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::kernel::operands::{
-    AnyOperand, ByName, Named, Operands, OperandsFor, ScaledOperands, sealed,
+    AnyOperand, ByName, Named, Operands, OperandsFor, ScaledOperands, has_padding, sealed,
 };
 use crate::kernel::{
     Choice, Chooses, GemmMatrices, NamedMatrix, SgemmTable, extents, launch_chosen, problem,
@@ -260,25 +260,25 @@ impl<'a, E, O> SgemmCall<'a, E, O> {
     {
         let features = self.features()?;
         let splits = self.splits_of_factors();
-        let Self { a, b, mut c, alpha, beta, epilogue, operands, .. } = self;
+        let Self { a, b, mut c, alpha, beta, epilogue, mut operands, .. } = self;
         let is_row_major = c.shape().is_row_major();
         let epilogue = epilogue.as_ref().map(|epilogue| epilogue.for_c(is_row_major));
         let asked = CallFeatures { epilogue, ..features };
         let asks = TableCall { table: tables.table(asked), asked };
         let factors = asked.scaled.then_some([alpha, beta]);
-        let operands = ScaledOperands { factors, operands: &operands };
+        let mut operands = ScaledOperands { factors, operands: &mut operands };
         if is_row_major {
             let (a, b) = (NamedMatrix::new("a", &a), NamedMatrix::new("b", &b));
             let c = NamedMatrix::new("c", &mut c);
             let matrices = GemmMatrices { a, b, c, splits, is_transposed: false };
-            return launch_chosen::<E>(&asks, device, matrices, &operands);
+            return launch_chosen::<E>(&asks, device, matrices, &mut operands);
         }
         // The transposed GEMM Cᵀ = Bᵀ·Aᵀ has a row-major result.
         let (first, second, mut to) = (b.t(), a.t(), c.t());
         let (a, b) = (NamedMatrix::new("b", &first), NamedMatrix::new("a", &second));
         let c = NamedMatrix::new("c", &mut to);
         let matrices = GemmMatrices { a, b, c, splits, is_transposed: true };
-        let turned = launch_chosen::<E>(&asks, device, matrices, &operands);
+        let turned = launch_chosen::<E>(&asks, device, matrices, &mut operands);
         turned.map_err(|error| match error {
             Error::Unmet(mut unmet) => {
                 unmet.subject = match unmet.subject {
@@ -383,18 +383,19 @@ impl<'a, E, O> SgemmCall<'a, E, O> {
     {
         let (m, n, k) = self.extents()?;
         let operands = asked.epilogue.map_or(&[][..], |epilogue| &epilogue.operands);
-        let operands = sealed::GiveAll::give_all(&self.operands, operands)?;
+        let forms = sealed::GiveAll::forms(&self.operands, operands)?;
+        let has_padding = has_padding(operands, &forms);
         let (a, b) = (&self.a, &self.b);
         let c = MatrixRef { elements: self.c.elements.shared(), shape: self.c.shape() };
         let named = |a, b, c| {
             [NamedMatrix::new("a", a), NamedMatrix::new("b", b), NamedMatrix::new("c", c)]
         };
         let shape = match c.shape.is_row_major() {
-            true => shape_on(device, named(a, b, &c), (m, n, k), &operands)?,
+            true => shape_on(device, named(a, b, &c), (m, n, k), has_padding)?,
             false => {
                 let (a, b, c) = (a.t(), b.t(), c.t());
                 let [a, b, c] = named(&a, &b, &c);
-                shape_on(device, [b, a, c], (n, m, k), &operands)?
+                shape_on(device, [b, a, c], (n, m, k), has_padding)?
             }
         };
         Ok(problem(shape, device))

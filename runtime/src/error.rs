@@ -286,6 +286,15 @@ pub enum Error {
         /// Number of elements of a row.
         cols: usize,
     },
+    /// A matrix whose rows are to be one row of memory has another number of rows.
+    #[error(
+        "a matrix of {} has no single row to repeat: select one row with `part`",
+        counted(*rows as u64, "row")
+    )]
+    SeveralRows {
+        /// Number of rows of the matrix.
+        rows: usize,
+    },
     /// An extent or a product of extents exceeds the addressable range.
     #[error("{what}: the limit is {limit}. {remedy}")]
     TooLarge {

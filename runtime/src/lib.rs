@@ -121,7 +121,7 @@ pub use gemm_dsl::spec::{self, ReduceSpec, SgemmSpec};
 pub use gemm_dsl::tables::{KernelTable, SgemmShape};
 pub use gemm_dsl::target::element::Element;
 pub use half;
-pub use kernel::operands::{ByName, M, MN, N};
+pub use kernel::operands::{BatchItem, BatchM, BatchN, ByName, M, MN, N, Out};
 pub use kernel::{ReduceKernel, ReduceTable, Sgemm, SgemmKernel, SgemmTable};
 pub use list::{MatrixList, MatrixListMut};
 pub use matrix::Matrix;
@@ -143,7 +143,9 @@ pub mod bounds {
     pub use crate::kernel::{Elements, InputsFor, ResultsFor};
     pub use crate::operand::{Input, InputOf, Output, OutputOf, Vector, VectorMut, VectorOf};
     pub use crate::segments::Offset;
-    pub use crate::view::{AsMatrix, AsMatrixMut, AsMatrixMutOf, AsMatrixOf, MatrixOf};
+    pub use crate::view::{
+        AsMatrix, AsMatrixMut, AsMatrixMutOf, AsMatrixOf, MatrixMutOf, MatrixOf,
+    };
 }
 
 /// The simulator: its counters, faults and observers. Needs the feature `sim`.
@@ -168,7 +170,7 @@ pub mod internal {
     pub use crate::backend::{Area, Areas, Backend};
     pub use crate::device::{DeviceBackend, On};
     pub use crate::dyn_array::{AnyInput, AnyOutput, Readable, Writable};
-    pub use crate::kernel::operands::{GivenOperands, arrays, sealed as operands};
+    pub use crate::kernel::operands::{GivenOperands, OperandForms, arrays, sealed as operands};
     pub use crate::kernel::reduce::{
         ReduceArrays, fold, fold_partials, fold_shard, sealed as reduce,
     };

@@ -4,7 +4,7 @@ mod locate;
 mod slices;
 
 pub(crate) use locate::listed_uses;
-pub use locate::{LocatedOperand, read, resolve, write};
+pub use locate::{LocatedOperand, read, resolve, resolve_mut, write};
 pub use slices::{SharedSlice, SharedSlices, SliceOwner};
 
 use crate::backend::{ArrayList, Backend};

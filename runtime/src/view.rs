@@ -2,7 +2,7 @@
 
 mod operands;
 
-pub use operands::{AsMatrix, AsMatrixMut, AsMatrixMutOf, AsMatrixOf, MatrixOf};
+pub use operands::{AsMatrix, AsMatrixMut, AsMatrixMutOf, AsMatrixOf, MatrixMutOf, MatrixOf};
 
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
@@ -156,6 +156,37 @@ impl<'a, T: Element> MatrixRef<'a, T> {
     /// Transpose of the matrix, without a copy: rows and columns, and their strides, are exchanged.
     pub fn t(&self) -> Self {
         Self { elements: self.elements, shape: self.shape.transposed() }
+    }
+
+    /// Matrix of `rows` rows that all are the row of this matrix, without a copy: the row stride is
+    /// 0. For a batch, each matrix repeats a row of its own.
+    ///
+    /// A `pitched` kernel reads it as any other matrix, for example as an `[m, n]` operand of an
+    /// epilogue. Nothing can be written to it. For equal columns, transpose before and after:
+    /// `column.t().broadcast_rows(cols)?.t()`.
+    ///
+    /// ```
+    /// use gemm_runtime::{Device, Epilogue, MN, MatrixRef, epilogue, sgemm};
+    ///
+    /// const RESIDUAL: Epilogue<(MN,)> = epilogue!(|acc, residual[m, n]| acc + residual);
+    ///
+    /// let device = Device::simulator();
+    /// let x = device.upload_matrix(&[1.0, 0.0, 0.0, 1.0], 2, 2)?;
+    /// let row = device.upload(&[10.0, 20.0])?;
+    /// let residual = MatrixRef::new(&row, 1, 2)?.broadcast_rows(2)?;
+    /// let mut y = device.alloc_matrix(2, 2)?;
+    /// sgemm(&x, &x, &mut y).epilogue(RESIDUAL).operands(&residual).run(&device)?;
+    /// assert_eq!(device.download(&y)?, [11.0, 20.0, 10.0, 21.0]);
+    /// # Ok::<(), gemm_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::SeveralRows`](crate::Error::SeveralRows) if this matrix does not have one row.
+    pub fn broadcast_rows(&self, rows: usize) -> Result<Self> {
+        match self.shape.rows {
+            1 => Ok(Self { shape: Shape { rows, row_stride: 0, ..self.shape }, ..*self }),
+            rows => Err(Error::SeveralRows { rows }),
+        }
     }
 }
 

@@ -98,6 +98,9 @@ impl Memory {
             Along::N => n,
             Along::M => m,
             Along::Mn => count * m * n,
+            Along::Batch => count,
+            Along::BatchN => count * n,
+            Along::BatchM => count * m,
         });
         let lengths = [count * m * k, count * k * n, count * m * n].into_iter().chain(beside);
         let arrays = lengths.map(|len| stream.alloc_zeros(len)).collect::<Result<_, _>>()?;
@@ -134,9 +137,13 @@ impl Memory {
             None => MatrixRef::new(array, rows, cols),
             Some(count) => MatrixRef::batch(array, count, rows, cols),
         };
-        let matrices = self.operands.iter().zip(&*beside).map(|(operand, array)| {
-            (operand.along == Along::Mn).then(|| view(array, m, n)).transpose()
-        });
+        let matrices =
+            self.operands.iter().zip(&*beside).map(|(operand, array)| match operand.along {
+                Along::Mn => view(array, m, n).map(Some),
+                Along::BatchN => MatrixRef::new(array, array.len() / n, n).map(Some),
+                Along::BatchM => MatrixRef::new(array, array.len() / m, m).map(Some),
+                _ => Ok(None),
+            });
         let matrices = matrices.collect::<Result<Vec<_>, _>>()?;
         let mut call = kernel.call(device);
         for ((operand, array), matrix) in self.operands.iter().zip(&*beside).zip(&matrices) {

@@ -2,6 +2,7 @@
 //! an epilogue stores.
 
 mod gpu;
+mod results;
 use crate::trial;
 use gemm_dsl::Plan;
 use gemm_dsl::cuda;
@@ -305,6 +306,7 @@ pub fn trials() -> Vec<Trial> {
             trial("epilogue::nan_has_the_promised_bits".to_owned(), nan_has_the_promised_bits),
         ],
         gpu::trials(),
+        results::trials(),
     ];
     trials.into_iter().flatten().collect()
 }

@@ -118,6 +118,30 @@ fn a_named_kernel_takes_its_operands_by_name() -> Result<(), Error> {
     Ok(())
 }
 
+/// A named kernel has the matrices of further values, and operands of each GEMM, as fields.
+#[test]
+fn a_named_kernel_has_results_as_fields() -> Result<(), Error> {
+    sgemm_kernel! {
+        struct Both;
+        batch: strided, epilogue: |acc, bias[batch, n], factor[batch]| {
+            let t = factor * acc + bias;
+            (relu(t), t)
+        }
+    }
+    let device = Device::simulator();
+    let ones = device.upload(&[1.0; 4])?;
+    let (x, mut y, mut t) = (MatrixRef::batch(&ones, 2, 2, 1)?, device.alloc(8)?, device.alloc(8)?);
+    let bias = device.upload_matrix(&[0.0, -5.0, 1.0, -2.0], 2, 2)?;
+    let factor = device.upload(&[1.0, 2.0])?;
+    let mut to = MatrixMut::batch(&mut y, 2, 2, 2)?;
+    let c2 = &mut MatrixMut::batch(&mut t, 2, 2, 2)?;
+    let operands = BothOperands { bias: &bias, factor: &factor, c2 };
+    Both::launch(&device, &x, &MatrixRef::batch(&ones, 2, 1, 2)?, &mut to, operands)?;
+    assert_eq!(device.download(&t)?, [1.0, -4.0, 1.0, -4.0, 3.0, 0.0, 3.0, 0.0]);
+    assert_eq!(device.download(&y)?, [1.0, 0.0, 1.0, 0.0, 3.0, 0.0, 3.0, 0.0]);
+    Ok(())
+}
+
 /// As in BLAS, a zero factor prevents the read of its operand.
 #[test]
 fn factors_of_zero_stop_nan() -> Result<(), Error> {

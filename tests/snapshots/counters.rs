@@ -120,13 +120,26 @@ fn multiply(line: &str) -> Result<LaunchReport, Error> {
     let elements = ones(&device, m * n)?;
     let (of_n, of_m) = (elements.slice(..n)?, elements.slice(..m)?);
     let of_mn = MatrixRef::new(&elements, m, n)?;
+    // A batch is a batch of one.
+    let (row, column) = (MatrixRef::new(&elements, 1, n)?, MatrixRef::new(&elements, 1, m)?);
+    let outputs = operands.iter().filter(|operand| operand.is_output());
+    let outputs = outputs.map(|_| device.alloc_matrix(m, n));
+    let mut outputs = outputs.collect::<Result<Vec<_>, _>>()?;
+    let mut outputs = outputs.iter_mut();
     let mut call = kernel.call(&device);
     for operand in &operands {
         call = match operand.along {
+            _ if operand.is_output() => match outputs.next() {
+                Some(output) => call.operand(&operand.name, output),
+                None => unreachable!("there is a matrix for each output"),
+            },
             Along::Nothing => call.operand(&operand.name, 1.0),
             Along::N => call.operand(&operand.name, &of_n),
             Along::M => call.operand(&operand.name, &of_m),
             Along::Mn => call.operand(&operand.name, &of_mn),
+            Along::Batch => call.operand(&operand.name, &of_n),
+            Along::BatchN => call.operand(&operand.name, &row),
+            Along::BatchM => call.operand(&operand.name, &column),
         };
     }
     let (a, b) = (MatrixRef::new(&a, m, k)?, MatrixRef::new(&b, k, n)?);

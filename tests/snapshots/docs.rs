@@ -295,6 +295,16 @@ fn operands(env: &ExprScope) -> Result<String, Failed> {
         "{}\n| operand | argument of the call | kind |\n| --- | --- | --- |\n{rows}\n",
         paragraph(&text)
     );
+    if env.results > 1 {
+        let about = format!(
+            "The closure may end in a tuple of at most {} values, as in `|acc| (relu(acc), acc)`. \
+             The first value is stored in C. A call passes a matrix of the shape of C for each \
+             further value, as `&mut` after all other operands; its kind is `Out`, and its name \
+             `c2`, `c3` or `c4`.",
+            env.results
+        );
+        text += &format!("{}\n", paragraph(&about));
+    }
     if let Some((name, index)) = env.output {
         let about = format!(
             "`{name}[{0}]` is not an operand but the element of C before the launch. It must be a \

@@ -182,6 +182,49 @@ fn of_its_own(spec: &SgemmSpec) -> SgemmSpec {
     spec.clone().split_k(ranges).stream_k(false)
 }
 
+/// Operand with elements of its own for each GEMM of a batch, surrounded by poison.
+struct Own {
+    memory: Buffer,
+    values: Vec<Vec<f32>>,
+    /// Elements before the first one.
+    before: usize,
+    /// Length and distance of the rows of a matrix; `None` for a vector.
+    lines: Option<(usize, usize)>,
+}
+
+impl Own {
+    fn new(device: &Device, along: Along, (count, len): (usize, usize), seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let before = random.bits() as usize % 5;
+        let pitch = if along.is_matrix() { len + random.bits() as usize % 5 } else { 1 };
+        let values: Vec<_> = (0..count).map(|_| random::values(random.bits(), len)).collect();
+        let mut memory = vec![f32::from_bits(POISON); before + count * pitch + 4];
+        for (product, values) in values.iter().enumerate() {
+            memory[before + product * pitch..][..len].copy_from_slice(values);
+        }
+        let memory = device.upload(&memory).expect("room");
+        Self { memory, values, before, lines: along.is_matrix().then_some((len, pitch)) }
+    }
+}
+
+/// Spec for a batch in which drawn vectors and numbers of the epilogue have the index `batch`, too.
+fn with_own_operands(spec: &SgemmSpec, draw: u64) -> SgemmSpec {
+    let Some(epilogue) = &spec.epilogue else { return spec.clone() };
+    let closure = epilogue.closure();
+    let params = closure.params().iter().enumerate().map(|(nth, param)| {
+        let mut param = param.clone();
+        if nth > 0 && param.index.len() < 2 && draw >> nth & 1 == 1 {
+            param.index.insert(0, "batch".to_owned());
+        }
+        param.to_string()
+    });
+    let params: Vec<String> = params.collect();
+    let text = format!("|{}| {}", params.join(", "), closure.body());
+    let own = spec.clone().epilogue(text.parse().expect("other indices alone"));
+    // A scalar needs no register, but a number for each GEMM does.
+    if own.plan().is_ok() { own } else { spec.clone() }
+}
+
 /// Launches a spec on a batch, and each GEMM separately without `batch`.
 ///
 /// # Errors
@@ -222,10 +265,33 @@ pub fn run(
     let vectors: Vec<Buffer> =
         beside.operands.iter().map(|(_, values)| device.upload(values).expect("room")).collect();
 
+    // Some operands have elements of their own for each GEMM of the batch.
+    let batched = with_own_operands(&batched, seeds.bits());
+    let of_batch = batched.operands().into_iter().zip(&beside.operands);
+    let of_batch = of_batch.map(|(operand, (_, values))| (operand, values.clone()));
+    let of_batch = &Beside { operands: of_batch.collect(), c: beside.c.clone() };
+    let own = of_batch.operands.iter().map(|(operand, values)| {
+        let along = operand.along;
+        let bits = seeds.bits();
+        along.is_of_batch().then(|| Own::new(device, along, (count, values.len()), bits))
+    });
+    let own: Vec<Option<Own>> = own.collect();
+    let given = vectors.iter().zip(&own).map(|(vector, own)| match own {
+        Some(own) => own.memory.slice(own.before..).expect("inside"),
+        None => vector.slice(..).expect("all"),
+    });
+    let given: Vec<BufferView<'_>> = given.collect();
+
     let kernel = Sgemm::<ByName>::new(batched).map_err(|error| error.to_string())?;
-    let views: Vec<_> = residuals.iter().map(|many| many.as_ref().map(Many::view)).collect();
+    let views = residuals.iter().zip(&own).zip(&given).map(|((many, own), given)| match own {
+        Some(own) => own.lines.map(|(len, pitch)| {
+            MatrixRef::pitched(given, count, len, pitch).expect("it holds them")
+        }),
+        None => many.as_ref().map(Many::view),
+    });
+    let views: Vec<_> = views.collect();
     let pitch = n + lies_c.padding;
-    let beside_these = (&vectors[..], &views[..]);
+    let beside_these = (&given[..], &views[..]);
     let (before, (after, starts), a, b): (_, Written, _, _) = match batch {
         Batch::Strided => {
             let before = device.download(&c_before.buffer).expect("ours");
@@ -233,7 +299,7 @@ pub fn run(
             let distance = Many::distance(lies_c, m, n);
             let view = MatrixMut::batch_apart(&mut c, (count, distance), m, n, pitch);
             let (both, mut view) = ((&a.view(), &b.view()), view.expect("it holds them"));
-            let outcome = launch((&kernel, device), &beside, beside_these, both, &mut view);
+            let outcome = launch((&kernel, device), of_batch, beside_these, both, &mut view);
             outcome.map_err(|error| error.to_string())?;
             let starts = (0..count).map(|product| (0, product * distance)).collect();
             (vec![before], (vec![device.download(&c).expect("ours")], starts), a, b)
@@ -253,7 +319,7 @@ pub fn run(
                 let (list_a, list_b) = (lists.0.expect("alike"), lists.1.expect("alike"));
                 let mut list = MatrixListMut::new(device, &mut views).expect("apart");
                 let both = (&list_a, &list_b);
-                launch((&kernel, device), &beside, beside_these, both, &mut list)
+                launch((&kernel, device), of_batch, beside_these, both, &mut list)
                 // The lists are dropped here, possibly while the launch is in flight.
             };
             outcome.map_err(|error| error.to_string())?;
@@ -277,8 +343,15 @@ pub fn run(
         let views: Vec<_> = alone.collect();
         let both = (&a.alone(&one_a), &b.alone(&one_b));
         let mut view = MatrixMut::new(&mut one_c, m, n).expect("as many");
-        let launched =
-            launch((&kernel, device), &beside, (&vectors[..], &views[..]), both, &mut view);
+        let mut one = beside.clone();
+        for ((_, values), own) in one.operands.iter_mut().zip(&own) {
+            if let Some(own) = own {
+                values.clone_from(&own.values[product]);
+            }
+        }
+        let vectors = one.operands.iter().map(|(_, values)| upload(values));
+        let vectors: Vec<Buffer> = vectors.collect();
+        let launched = launch((&kernel, device), &one, (&vectors[..], &views[..]), both, &mut view);
         launched.map_err(|error| format!("the single product: {error}"))?;
         for (row, values) in device.download(&one_c).expect("ours").chunks(n.max(1)).enumerate() {
             expected[of][start + row * pitch..][..n].copy_from_slice(values);

@@ -14,6 +14,7 @@ pub mod operands;
 pub mod prepared;
 pub mod product;
 pub mod reduction;
+pub mod results;
 
 /// Bits of each value, for comparisons that distinguish zeros and NaNs.
 pub fn bits(values: &[f32]) -> Vec<u32> {

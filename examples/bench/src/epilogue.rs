@@ -70,16 +70,22 @@ impl EpilogueArgs {
         };
         let factor = || factors.next().unwrap_or(1.0);
         let mut on_host = OnHost::new(spec, size, factor, &mut values);
-        let others = (products.count() - 1) * size.m * size.n;
-        let matrices =
-            on_host.operands.iter_mut().filter(|(operand, _)| operand.along == Along::Mn);
-        for matrix in matrices.map(|(_, values)| values).chain(&mut on_host.c) {
-            matrix.extend(values(others));
+        let count = products.count();
+        let of_each = on_host
+            .operands
+            .iter_mut()
+            .filter(|(operand, _)| operand.along == Along::Mn || operand.along.is_of_batch());
+        for of_one in of_each.map(|(_, values)| values).chain(&mut on_host.c) {
+            of_one.extend(values((count - 1) * of_one.len()));
         }
         let array = |(operand, values): &(EpilogueArg, Vec<f32>)| {
             Ok::<_, Error>(match operand.along {
                 Along::Nothing => EpilogueArray::Number(values[0]),
-                Along::N | Along::M => EpilogueArray::Vector(device.upload(values)?),
+                Along::N | Along::M | Along::Batch => EpilogueArray::Vector(device.upload(values)?),
+                Along::BatchN | Along::BatchM => {
+                    let line = values.len() / count;
+                    EpilogueArray::Matrix(Matrices::new(device, values, None, count, line, false)?)
+                }
                 Along::Mn => EpilogueArray::Matrix(Matrices::new(
                     device,
                     values,

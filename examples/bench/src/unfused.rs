@@ -68,7 +68,7 @@ impl<'o> UnfusedEpilogue<'o> {
         let (Some(vectors), [Some(m), Some(n), Some(k)]) = (vectors, extents) else {
             return Ok(None);
         };
-        if names_c && spec.scaled {
+        if names_c && spec.scaled || spec.operands().iter().any(|o| o.along.is_of_batch()) {
             return Ok(None);
         }
         // cuBLAS applies the factors of `scaled`.
@@ -81,7 +81,7 @@ impl<'o> UnfusedEpilogue<'o> {
         let given = own.map(|(operand, values)| {
             Ok::<_, Error>(match operand.along {
                 Along::Nothing => KernelOperand::Number(values[0]),
-                Along::N | Along::M | Along::Mn => KernelOperand::Array(upload(values)?),
+                _ => KernelOperand::Array(upload(values)?),
             })
         });
         let zeros = || {

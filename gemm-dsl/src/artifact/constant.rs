@@ -193,7 +193,7 @@ enums! {
     }
     BinaryOp { Arith(op), Integer(op), Cmp(op), Logic(op), }
     Ty { Bool, Scalar(elem), Vector(elem), }
-    ArgSlot { Array(n), Number(n), }
+    ArgSlot { Array(n), Number(n), Output(n), }
 }
 names!(Arith, Integer, Cmp, Logic, Elem, TensorSwizzle, Variant, TempFill, Along, Over, Op);
 literals!(bool, u32, u64, usize);

@@ -3,6 +3,7 @@
 
 mod operation;
 
+use super::Closure;
 use super::literal;
 use super::parse::MAX_DEPTH;
 use super::range::IntRange;
@@ -18,19 +19,17 @@ use operation::CheckedOperand;
 /// Returns all faults of a parsed expression, in the order of the text. Types are checked only if
 /// they are known. If the plan decides how many values the scope has, unused names are reported
 /// only together with types, because a name may be a surplus value.
-pub(super) fn check(
-    scope: &'static ExprScope,
-    typing: Option<&Typing>,
-    params: &[ClosureParam],
-    body: &Block,
-) -> Vec<SpecError> {
+pub(super) fn check(closure: &Closure, typing: Option<&Typing>) -> Vec<SpecError> {
+    let scope = closure.scope;
     let mut check = Checker::new(scope, typing);
-    check.params(params);
-    let found = check.block(body, 0);
-    if let (Some(typing), Some(found)) = (typing, found.map(AbstractValue::ty))
-        && found != typing.result
-    {
-        check.fault(messages::wrong_result(scope, typing, &body.value, found));
+    check.params(&closure.params);
+    let found = check.values(&closure.body.lets, closure.values(), 0);
+    for (value, found) in closure.values().zip(found) {
+        if let (Some(typing), Some(found)) = (typing, found.map(AbstractValue::ty))
+            && found != typing.result
+        {
+            check.fault(messages::wrong_result(scope, typing, value, found));
+        }
     }
     let unused = |known: &&Definition| !known.used && !known.name.starts_with('_');
     let unused: Vec<SpecError> = check
@@ -238,15 +237,26 @@ impl<'c> Checker<'c> {
     }
 
     fn block(&mut self, block: &Block, depth: usize) -> Option<AbstractValue> {
+        let values = self.values(&block.lets, [&block.value], depth);
+        values.into_iter().next().flatten()
+    }
+
+    /// Checks definitions, and the values that may read them.
+    fn values<'n>(
+        &mut self,
+        lets: &[Let],
+        values: impl IntoIterator<Item = &'n Node>,
+        depth: usize,
+    ) -> Vec<Option<AbstractValue>> {
         let outer = self.known.len();
-        for Let { name, value, at } in &block.lets {
+        for Let { name, value, at } in lets {
             let value = self.node(value, depth + 1);
             self.unreserved(name, *at);
             self.define(name, value, *at, false);
         }
-        let value = self.node(&block.value, depth + 1);
+        let values = values.into_iter().map(|value| self.node(value, depth + 1)).collect();
         self.known[outer..].iter_mut().for_each(|known| known.gone = true);
-        value
+        values
     }
 
     fn node(&mut self, e: &Node, depth: usize) -> Option<AbstractValue> {

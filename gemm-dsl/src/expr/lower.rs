@@ -7,6 +7,7 @@ use crate::ir::{
     Arith, BinaryOp, Cmp, Elem, Expr, FunctionId, Integer, KernelBuilder, Logic, Names, Ty,
     UnaryOp, Var,
 };
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 impl Type {
@@ -43,11 +44,25 @@ impl Lowered {
 }
 
 impl Closure {
-    /// Returns the number of operations that compute the closure's value.
+    /// Returns the number of operations that compute the closure's values.
     pub(crate) fn operations(&self) -> u64 {
         let mut b = KernelBuilder::new(self.scope.key);
-        let lowered = self.lower(&mut b);
-        b.operations(lowered.function)
+        self.lower_all(&mut b).iter().map(|lowered| b.operations(lowered.function)).sum()
+    }
+
+    /// Declares a device function for each value of the closure, as [`Closure::lower`] does for
+    /// the first.
+    pub fn lower_all(&self, b: &mut KernelBuilder) -> Vec<Lowered> {
+        let first = self.lower(b);
+        let others = (1..=self.others.len()).map(|nth| match &self.scope.typing {
+            Some(typing) => {
+                self.lower_result(b, &format!("{}_{}", self.scope.key, nth + 1), typing, nth)
+            }
+            None => {
+                unreachable!("ExprScope: only an epilogue has several values, and it has types")
+            }
+        });
+        [first].into_iter().chain(others).collect()
     }
 
     /// Declares the closure as a device function of the kernel, named after its key. If the types
@@ -69,6 +84,17 @@ impl Closure {
     /// [`Ty::Bool`]. The reserved integers that the closure reads follow. If [`Closure::check`]
     /// rejects the closure, [`KernelBuilder::finish`] reports a mistake.
     pub fn lower_as(&self, b: &mut KernelBuilder, name: &str, typing: &Typing) -> Lowered {
+        self.lower_result(b, name, typing, 0)
+    }
+
+    /// Declares the n-th value of the closure as a device function.
+    fn lower_result(
+        &self,
+        b: &mut KernelBuilder,
+        name: &str,
+        typing: &Typing,
+        nth: usize,
+    ) -> Lowered {
         if let Some(fault) = self.check(typing).first() {
             b.mistake(|| format!("{name}: {}", fault.message()));
             return self.nothing(b, name, typing);
@@ -81,7 +107,12 @@ impl Closure {
         let mut read = BTreeSet::new();
         // A device function must be declared before its first call.
         let mut library = Definitions::default();
-        self.body.visit(&mut |e| match &e.kind {
+        let body = match self.others.as_slice() {
+            [] => Some(Cow::Borrowed(&self.body)),
+            _ => self.result(nth).map(Cow::Owned),
+        };
+        let body = &*body.unwrap_or_else(|| unreachable!("lower_all: it has the n-th value"));
+        body.visit(&mut |e| match &e.kind {
             NodeKind::Name(name) => _ = read.insert(name.as_str()),
             NodeKind::Call(function, _) => library.define(b, *function),
             _ => {}
@@ -97,12 +128,15 @@ impl Closure {
             names.iter().map(|(name, ty)| (spelt.fresh(name), *ty)).collect();
         let params: Vec<(&str, Ty)> = params.iter().map(|(n, ty)| (n.as_str(), *ty)).collect();
         // The head of the source contains the spec, and therefore the closure itself.
-        let meaning = format!("`{key}` of the spec.");
+        let meaning = match (nth, self.others.as_slice()) {
+            (_, []) => format!("`{key}` of the spec."),
+            (nth, _) => format!("Value {} of `{key}` of the spec.", nth + 1),
+        };
         let function = b.function(name, &[&meaning], &params, |b, vars| {
             let known = names.iter().map(|(name, _)| (*name).to_owned()).zip(vars.iter().copied());
             let known = known.collect();
             let float = typing.float;
-            BodyLowering { b, float, library: &library, known, spelt }.block(&self.body)
+            BodyLowering { b, float, library: &library, known, spelt }.block(body)
         });
         Lowered { function, integers }
     }

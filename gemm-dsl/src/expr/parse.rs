@@ -3,7 +3,8 @@
 
 mod expression;
 
-use super::tree::{Block, ClosureParam, Let, NodeSpan};
+use super::Closure;
+use super::tree::{Block, ClosureParam, Let, Node, NodeSpan};
 use crate::error::{SpecError, clip};
 use crate::expr::lexeme::Lexeme;
 use crate::expr::messages;
@@ -28,16 +29,66 @@ impl<'t> Parser<'t> {
     }
 
     /// Parses a whole value: the body, after parameters between bars if the scope has any.
-    pub(super) fn closure(&mut self) -> ParseResult<(Vec<ClosureParam>, Block)> {
+    pub(super) fn closure(&mut self) -> ParseResult<Closure> {
         let params = self.params()?;
-        let body = match self.peek() {
-            Some(Lexeme::Open('{')) => self.braces(0)?,
-            _ => Block { lets: Vec::new(), value: self.expression(0)? },
+        let (lets, (value, others)) = match self.peek() {
+            Some(Lexeme::Open('{')) => self.braced(0, Self::results)?,
+            _ => (Vec::new(), self.results(0)?),
         };
         match self.peek() {
-            None => Ok((params, body)),
+            None => Ok(Closure { scope: self.scope, params, body: Block { lets, value }, others }),
             Some(_) => Err(self.left_over()),
         }
+    }
+
+    /// Parses the value of the closure, or several as a tuple: the first one and the others.
+    fn results(&mut self, depth: usize) -> ParseResult<(Node, Vec<Node>)> {
+        if self.scope.results == 1 || !self.is_tuple() {
+            return Ok((self.expression(depth)?, Vec::new()));
+        }
+        let first = self.open('(')?;
+        let value = self.expression(depth + 1)?;
+        let mut others = Vec::new();
+        while self.is_sign(',') {
+            self.at += 1;
+            if matches!(self.peek(), Some(Lexeme::Close(')'))) {
+                break;
+            }
+            if others.len() + 1 == self.scope.results {
+                return Err(messages::many_results(self.scope, self.here()));
+            }
+            others.push(self.expression(depth + 1)?);
+        }
+        if !matches!(self.peek(), Some(Lexeme::Close(')'))) {
+            return Err(self.left_over());
+        }
+        let whole = first.to(self.close(')')?);
+        match others.is_empty() {
+            true => Err(messages::tuple_of_one(self.scope, whole)),
+            false => Ok((value, others)),
+        }
+    }
+
+    /// Returns true if the current bracket encloses expressions that commas separate, and nothing
+    /// follows it.
+    fn is_tuple(&self) -> bool {
+        if !matches!(self.peek(), Some(Lexeme::Open('('))) {
+            return false;
+        }
+        let (mut depth, mut has_comma) = (0_usize, false);
+        for (at, token) in self.tokens.iter().enumerate().skip(self.at) {
+            match token {
+                Lexeme::Open(_) => depth += 1,
+                Lexeme::Close(_) => depth -= 1,
+                Lexeme::Sign(',', _) => has_comma |= depth == 1,
+                _ => {}
+            }
+            if depth == 0 {
+                let next = self.tokens.get(at + 1);
+                return has_comma && matches!(next, None | Some(Lexeme::Close(_)));
+            }
+        }
+        false
     }
 
     /// Parses the parameters between bars, if the scope has any.
@@ -174,6 +225,16 @@ impl<'t> Parser<'t> {
 
     /// Parses `{ let t = …; value }`.
     fn braces(&mut self, depth: usize) -> ParseResult<Block> {
+        let (lets, value) = self.braced(depth, Self::expression)?;
+        Ok(Block { lets, value })
+    }
+
+    /// Parses definitions in braces, and what follows them.
+    fn braced<V>(
+        &mut self,
+        depth: usize,
+        value: impl FnOnce(&mut Self, usize) -> ParseResult<V>,
+    ) -> ParseResult<(Vec<Let>, V)> {
         self.open('{')?;
         let mut lets = Vec::new();
         while self.is_word("let") {
@@ -193,7 +254,7 @@ impl<'t> Parser<'t> {
         if matches!(self.peek(), Some(Lexeme::Close('}'))) {
             return Err(messages::no_value(self.key(), self.here()));
         }
-        let value = self.expression(depth + 1)?;
+        let value = value(self, depth + 1)?;
         if self.is_sign(';') {
             return Err(messages::semicolon(self.key(), self.here()));
         }
@@ -201,7 +262,7 @@ impl<'t> Parser<'t> {
             return Err(self.left_over());
         }
         self.at += 1;
-        Ok(Block { lets, value })
+        Ok((lets, value))
     }
 
     /// Parses the semicolon after a definition.
@@ -235,6 +296,9 @@ impl<'t> Parser<'t> {
                 let at = NodeSpan { last: at.last + 1, ..at };
                 let last = self.tokens.get(self.at + 2).map(Lexeme::text).unwrap_or_default();
                 messages::path(self.scope, at, &last)
+            }
+            (Some(Lexeme::Sign(',', _)), _) if self.scope.results > 1 => {
+                messages::misplaced_tuple(self.scope, at)
             }
             (Some(Lexeme::Sign(sign, _)), _) => messages::sign(self.key(), at, *sign),
             (Some(Lexeme::Open('[')), _) => messages::indexed(self.key(), at),

@@ -1,6 +1,6 @@
 //! Canonical text of an expression. Parsing this text returns the same expression.
 
-use super::tree::{Block, ClosureParam, Node, NodeKind, Precedence, Unary};
+use super::tree::{Block, ClosureParam, Let, Node, NodeKind, Precedence, Unary};
 use std::fmt::{Display, Formatter, Result, Write};
 
 impl Display for ClosureParam {
@@ -10,6 +10,12 @@ impl Display for ClosureParam {
             [] => Ok(()),
             index => write!(f, "[{}]", index.join(", ")),
         }
+    }
+}
+
+impl Display for Let {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        write!(f, "let {} = {};", self.name, self.value)
     }
 }
 
@@ -28,7 +34,7 @@ impl Display for Block {
 /// Writes the definitions and the value of a block, without braces.
 fn inside(block: &Block, f: &mut Formatter<'_>) -> Result {
     for definition in &block.lets {
-        write!(f, "let {} = {}; ", definition.name, definition.value)?;
+        write!(f, "{definition} ")?;
     }
     block.value.fmt(f)
 }

@@ -40,18 +40,38 @@ pub fn closure(scope: &'static ExprScope, seed: u64, depth: u32) -> Closure {
 }
 
 /// Like [`closure`], with up to `most` operands if the scope allows operands.
+///
+/// No operand has the index `batch`, so that any GEMM can have it.
 pub fn with_operands(scope: &'static ExprScope, seed: u64, depth: u32, most: u64) -> Closure {
-    let most = if scope.operands.is_empty() { 0 } else { most };
+    let of_one = scope.operands.iter().copied().filter(|index| !index.contains(&"batch"));
+    indexed(scope, seed, depth, Operands { most, indices: of_one.collect() })
+}
+
+/// Like [`with_operands`], for a batch: operands may have the index `batch`.
+pub fn of_batch(scope: &'static ExprScope, seed: u64, depth: u32, most: u64) -> Closure {
+    indexed(scope, seed, depth, Operands { most, indices: scope.operands.to_vec() })
+}
+
+/// Maximum number of operands of a random closure, and the indices that they may have.
+#[derive(Default)]
+struct Operands {
+    most: u64,
+    indices: Vec<&'static [&'static str]>,
+}
+
+fn indexed(scope: &'static ExprScope, seed: u64, depth: u32, operands: Operands) -> Closure {
+    let most = if operands.indices.is_empty() { 0 } else { operands.most };
+    let operands = Operands { most, ..operands };
     match &scope.typing {
-        Some(typing) => sound(scope, typing, seed, depth, most),
-        None => sound(scope, &Typing::F32, seed, depth, most),
+        Some(typing) => sound(scope, typing, seed, depth, &operands),
+        None => sound(scope, &Typing::F32, seed, depth, &operands),
     }
 }
 
 /// Like [`closure`], with the given types, and with as many values as they list if the scope allows
 /// so many.
 pub fn closure_of(scope: &'static ExprScope, typing: &Typing, seed: u64, depth: u32) -> Closure {
-    sound(scope, typing, seed, depth, 0)
+    sound(scope, typing, seed, depth, &Operands::default())
 }
 
 fn sound(
@@ -59,7 +79,7 @@ fn sound(
     typing: &Typing,
     seed: u64,
     depth: u32,
-    operands: u64,
+    operands: &Operands,
 ) -> Closure {
     let mut seeds = Random(seed);
     // In some candidates an integer could exceed 64 bits, more often in deeper ones.
@@ -67,7 +87,7 @@ fn sound(
     loop {
         let depth = depths.next().unwrap_or(0);
         let closure = grown(scope, typing, seeds.bits(), depth, operands);
-        if check(scope, Some(typing), &closure.params, &closure.body).is_empty() {
+        if check(&closure, Some(typing)).is_empty() {
             return closure;
         }
     }
@@ -83,18 +103,19 @@ fn grown(
     typing: &Typing,
     seed: u64,
     depth: u32,
-    operands: u64,
+    operands: &Operands,
 ) -> Closure {
     let mut grow = Grow { scope, typing, random: Random(seed), names: Vec::new(), next: 0 };
     let values = typing.values.len().clamp(scope.values.0, scope.values.1);
     let mut params: Vec<ClosureParam> = (0..values).map(|i| param(format!("x{i}"), &[])).collect();
-    for i in 0..grow.random.bits() % (operands + 1) {
+    for i in 0..grow.random.bits() % (operands.most + 1) {
         // Some of these names collide with names in the kernel's source, or are reserved in CUDA C.
         let name = grow.random.pick(&["y", "row_", "Bias", "tid", "own_y", "float"]);
-        let index = grow.random.pick(scope.operands);
+        let index = grow.random.pick(&operands.indices);
         params.push(param(format!("{name}{i}"), index));
     }
-    if let Some((output, by)) = scope.output.filter(|_| operands > 0 && grow.random.chance(4)) {
+    if let Some((output, by)) = scope.output.filter(|_| operands.most > 0 && grow.random.chance(4))
+    {
         let at = grow.random.bits() as usize % (params.len() - values + 1);
         params.insert(values + at, param(output.to_owned(), by));
     }
@@ -112,7 +133,7 @@ fn grown(
             of => grow.reading(body.value, result, name, of.ty()),
         };
     }
-    Closure { scope, params, body }
+    Closure { scope, params, body, others: Vec::new() }
 }
 
 #[derive(Clone)]

@@ -23,6 +23,8 @@ pub struct ExprScope {
     pub operands: &'static [&'static [&'static str]],
     /// Name and index of the operand that stands for the previous content of the kernel's output.
     pub output: Option<(&'static str, &'static [&'static str])>,
+    /// Maximum number of values that the expression may have. Several are a tuple at its end.
+    pub results: usize,
     /// Integers that are in scope without a declaration, with their ranges.
     pub integers: &'static [(&'static str, IntRange)],
     /// Additional names of expressions that the host evaluates; `None` if a kernel evaluates them.
@@ -116,8 +118,9 @@ pub static EPILOGUE: ExprScope = ExprScope {
     meaning: "the accumulator",
     reserved: IN_GEMM,
     lent: None,
-    operands: &[&[], &["n"], &["m"], &["m", "n"]],
+    operands: &[&[], &["n"], &["m"], &["m", "n"], &["batch"], &["batch", "n"], &["batch", "m"]],
     output: Some(("c", &["m", "n"])),
+    results: 4,
     integers: &[
         ("m", IntRange::INDEX),
         ("n", IntRange::INDEX),
@@ -139,6 +142,7 @@ pub static MAP: ExprScope = ExprScope {
     lent: None,
     operands: &[],
     output: None,
+    results: 1,
     integers: &[("i", IntRange::LENGTH), ("len", IntRange::LENGTH)],
     conditions: None,
     typing: None,
@@ -155,6 +159,7 @@ pub static FINISH: ExprScope = ExprScope {
     lent: Some("len"),
     operands: &[],
     output: None,
+    results: 1,
     integers: &[],
     conditions: None,
     typing: None,
@@ -170,6 +175,7 @@ pub static FOLD: ExprScope = ExprScope {
     lent: None,
     operands: &[],
     output: None,
+    results: 1,
     integers: &[],
     conditions: None,
     typing: None,
@@ -185,6 +191,7 @@ pub static IDENTITY: ExprScope = ExprScope {
     lent: None,
     operands: &[],
     output: None,
+    results: 1,
     integers: &[],
     conditions: None,
     typing: None,
@@ -200,6 +207,7 @@ pub static REDUCE_TABLE: ExprScope = ExprScope {
     lent: None,
     operands: &[],
     output: None,
+    results: 1,
     integers: &[
         ("outer", IntRange::LENGTH),
         ("len", IntRange::LENGTH),
@@ -219,6 +227,7 @@ pub static SGEMM_TABLE: ExprScope = ExprScope {
     lent: None,
     operands: &[],
     output: None,
+    results: 1,
     integers: &[
         ("m", IntRange::INDEX),
         ("n", IntRange::INDEX),

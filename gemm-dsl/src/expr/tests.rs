@@ -98,6 +98,8 @@ fn a_text_is_printed_in_its_canonical_form() {
         ("|acc| 1_000e-3 * acc", "|acc| 1.0 * acc"),
         ("|acc| 0.1 * acc", "|acc| 0.1 * acc"),
         ("|acc| max(acc, 0.0,)", "|acc| max(acc, 0.0)"),
+        ("|acc|(max(acc,0.0),acc*2.)", "|acc| (max(acc, 0.0), acc * 2.0)"),
+        ("|acc|{let t=-acc;(t,acc,)}", "|acc| { let t = -acc; (t, acc) }"),
         (
             "|acc| if !(acc < 0.0) || row == col { acc } else { if acc > 1. { 1.0 } else { 0.0 } }",
             "|acc| if !(acc < 0.0) || row == col { acc } else if acc > 1.0 { 1.0 } else { 0.0 }",

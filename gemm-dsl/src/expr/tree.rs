@@ -2,6 +2,7 @@
 
 use super::function::Function;
 use crate::error::TokenSpan;
+use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
 
 /// Range of tokens in a value, numbered from 0; each bracket counts as one. All spans compare
@@ -218,7 +219,17 @@ impl Node {
             NodeKind::Call(_, args) => args.iter().for_each(|e| e.visit(f)),
         }
     }
-    fn visit_names(&mut self, f: &mut impl FnMut(&mut String)) {
+
+    /// Adds the names that the expression reads.
+    pub(super) fn visit_read<'a>(&'a self, read: &mut HashSet<&'a str>) {
+        self.visit(&mut |e| {
+            if let NodeKind::Name(name) = &e.kind {
+                read.insert(name);
+            }
+        });
+    }
+
+    pub(super) fn visit_names(&mut self, f: &mut impl FnMut(&mut String)) {
         match &mut self.kind {
             NodeKind::Float(_) | NodeKind::Int(_) | NodeKind::Waves(..) => {}
             NodeKind::Name(name) => f(name),

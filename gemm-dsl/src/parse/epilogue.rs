@@ -65,7 +65,7 @@ fn read(tokens: &[Token]) -> Result<Epilogue, Vec<Fault>> {
         closure.map_err(|faults| faults.into_iter().map(at_tokens).collect::<Vec<_>>())?;
     let epilogue = Epilogue::new(closure);
     // The smallest kernel checks the names of the operands, and that they fit its registers.
-    match SgemmSpec::default().epilogue(epilogue.clone()).plan() {
+    match epilogue.clone().smallest_kernel().plan() {
         Ok(_) => Ok(epilogue),
         Err(faults) => Err(faults.iter().cloned().map(at_tokens).collect()),
     }

@@ -32,8 +32,10 @@
 //!   split-K, and a tile whose N is a multiple of 8 times the number of its blocks.
 //! * **Swizzling.** `swizzle` needs a K-major tile without padding, whose K must be a power of two
 //!   and at least 8.
-//! * **Names.** No `epilogue` operand is called `a` or `b`, which are matrices. With `scaled`, none
-//!   is called `alpha` or `beta`.
+//! * **Names.** No `epilogue` operand is called `a` or `b`, which are matrices, or has the name of
+//!   the matrix for a further value (`c2`, `c3`, `c4`). With `scaled`, none is called `alpha` or
+//!   `beta`.
+//! * **Batches.** An `epilogue` operand with the index `batch` needs the key `batch`.
 //! * **One pipeline.** At most one of `prefetch`, `b_in_parts`, `double_buffer` and `stages` is
 //!   given. `stages` already unrolls the k steps of a tile, so it excludes `unroll`.
 //! * **One way to share K.** `stream_k` divides the K iterations of all tiles among blocks, so it
@@ -59,10 +61,10 @@
 //!   the fragments of all `unroll` steps count. The accumulators must also fit beside the
 //!   epilogue's reads. An `[n]` operand takes one register for each column, or only for the columns
 //!   of one store if accumulators are staged in shared memory. An `[m]` operand takes one register,
-//!   and C or an `[m, n]` operand one for each element of a store. A thread of a warpgroup needs
-//!   three parts: its accumulators, the larger of its partial accumulators and its epilogue's
-//!   reads, and a few registers for addresses. Under `producer`, it also gets the registers that
-//!   the producer warpgroup releases.
+//!   as does a `[batch]` operand, and C or an `[m, n]` operand one for each element of a store. A
+//!   thread of a warpgroup needs three parts: its accumulators, the larger of its partial
+//!   accumulators and its epilogue's reads, and a few registers for addresses. Under `producer`, it
+//!   also gets the registers that the producer warpgroup releases.
 //! * **Indices.** `coarsen` times a block's columns, and `raster` times a block's rows of C, are at
 //!   most 2^30. A launch also checks that `raster` times the number of tiles along N is less than
 //!   2^31. It checks that M, N and K are below 2^31 minus the tiles by which indices may exceed

@@ -46,6 +46,11 @@ impl Epilogue {
         Self(self.0.clone().with_swapped(&[["m", "n"], ["row", "col"]]))
     }
 
+    /// Returns the names of the matrices for the values after the first, which is C.
+    pub(crate) fn outputs(&self) -> impl Iterator<Item = Cow<'static, str>> + use<> {
+        OUTPUTS.iter().take(self.0.values().len() - 1).map(|name| Cow::Borrowed(*name))
+    }
+
     /// Returns the parameters after the accumulator, in order.
     pub(crate) fn named(&self) -> impl Iterator<Item = (&ClosureParam, EpilogueInput)> {
         self.0.params().iter().skip(1).map(|param| {
@@ -59,6 +64,9 @@ impl Epilogue {
         })
     }
 }
+
+/// Names of the matrices for the values of an epilogue after the first.
+const OUTPUTS: [&str; 3] = ["c2", "c3", "c4"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EpilogueInput {
@@ -79,11 +87,18 @@ pub enum Along {
     M,
     /// One element per element of C.
     Mn,
+    /// One element per GEMM of a batch.
+    Batch,
+    /// One element per column of C, for each GEMM of a batch.
+    BatchN,
+    /// One element per row of C, for each GEMM of a batch.
+    BatchM,
 }
 
 impl Along {
     /// All variants, in the order of the documentation.
-    pub const ALL: [Along; 4] = [Along::Nothing, Along::N, Along::M, Along::Mn];
+    pub const ALL: [Along; 7] =
+        [Along::Nothing, Along::N, Along::M, Along::Mn, Along::Batch, Along::BatchN, Along::BatchM];
 
     /// Returns the index with which the operand is written.
     pub fn index(self) -> &'static [&'static str] {
@@ -92,6 +107,9 @@ impl Along {
             Along::N => &["n"],
             Along::M => &["m"],
             Along::Mn => &["m", "n"],
+            Along::Batch => &["batch"],
+            Along::BatchN => &["batch", "n"],
+            Along::BatchM => &["batch", "m"],
         }
     }
 
@@ -109,6 +127,9 @@ impl Along {
             Along::N => "bias",
             Along::M => "scale",
             Along::Mn => "residual",
+            Along::Batch => "factor",
+            Along::BatchN => "bias",
+            Along::BatchM => "scale",
         }
     }
 
@@ -119,6 +140,9 @@ impl Along {
             Along::N => "N",
             Along::M => "M",
             Along::Mn => "MN",
+            Along::Batch => "BatchItem",
+            Along::BatchN => "BatchN",
+            Along::BatchM => "BatchM",
         }
     }
 
@@ -129,7 +153,24 @@ impl Along {
             Along::N => "a vector with an element for each column of C",
             Along::M => "a vector with an element for each row of C",
             Along::Mn => "a matrix of the shape of C",
+            Along::Batch => "a vector with an element for each GEMM of the batch",
+            Along::BatchN => "a matrix with a row for each GEMM of the batch and the columns of C",
+            Along::BatchM => {
+                "a matrix with a row for each GEMM of the batch, which has an element for each \
+                 row of C"
+            }
         }
+    }
+
+    /// Returns true if each GEMM of a batch has elements of its own, so that a single GEMM cannot
+    /// have the operand.
+    pub fn is_of_batch(self) -> bool {
+        matches!(self, Along::Batch | Along::BatchN | Along::BatchM)
+    }
+
+    /// Returns true if a call passes a matrix, and not a vector or a number.
+    pub fn is_matrix(self) -> bool {
+        self.index().len() == 2
     }
 }
 
@@ -143,7 +184,8 @@ impl Display for Along {
     }
 }
 
-/// Argument of a launch other than A, B and C: `alpha`, `beta`, or an operand of the epilogue.
+/// Argument of a launch other than A, B and C: `alpha`, `beta`, an operand of the epilogue, or the
+/// matrix for a further value of the epilogue.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct EpilogueArg {
     /// Name in the epilogue, or `alpha` or `beta`.
@@ -154,18 +196,39 @@ pub struct EpilogueArg {
     pub slot: ArgSlot,
 }
 
-/// Position of an argument among the read-only arrays or the scalars of a launch.
+/// Position of an argument among the read-only arrays, the scalars or the written arrays of a
+/// launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ArgSlot {
     /// Index among the read-only arrays; A is 0, B is 1.
     Array(usize),
     /// Index among the scalars: `alpha` and `beta` under `scaled`, then those of the epilogue.
     Number(usize),
+    /// Index among the arrays that the launch writes; C is 0.
+    Output(usize),
 }
 
 impl EpilogueArg {
     /// Maximum number of operands that a kernel's type can list.
     pub const MOST_LISTED: usize = 12;
+
+    /// Returns true if a launch writes the argument: it is a further result of the epilogue.
+    pub fn is_output(&self) -> bool {
+        matches!(self.slot, ArgSlot::Output(_))
+    }
+
+    /// Returns the name of the argument's kind in a kernel's type.
+    pub fn kind(&self) -> &'static str {
+        if self.is_output() { "Out" } else { self.along.kind() }
+    }
+
+    /// Returns a description of the argument for messages.
+    pub fn meaning(&self) -> &'static str {
+        match self.is_output() {
+            true => "a matrix of the shape of C, to which a further value is written",
+            false => self.along.meaning(),
+        }
+    }
 }
 
 /// Prints the argument as the epilogue declares it, for example `bias[n]`.
@@ -204,6 +267,14 @@ impl KeyValue for Epilogue {
 mod tests {
     use super::*;
 
+    /// Each value that the key allows has a matrix.
+    #[test]
+    fn values_have_a_matrix_each() {
+        assert_eq!(OUTPUTS.len() + 1, EPILOGUE.results);
+        let epilogue: Epilogue = "|acc| (acc, 2.0 * acc, -acc)".parse().expect("three values");
+        assert_eq!(epilogue.outputs().collect::<Vec<_>>(), ["c2", "c3"]);
+    }
+
     /// Each index that the key allows belongs to one variant, and no other index does.
     #[test]
     fn operands_of_the_key_have_a_kind_each() {
@@ -212,6 +283,7 @@ mod tests {
         assert_eq!(kinds, Along::ALL.map(Some));
         assert_eq!(Along::indexed_by(&["n", "m"]), None);
         let all = Along::ALL.map(|along| format!("x{along}"));
-        assert_eq!(all, ["x", "x[n]", "x[m]", "x[m, n]"]);
+        let each = ["x", "x[n]", "x[m]", "x[m, n]", "x[batch]", "x[batch, n]", "x[batch, m]"];
+        assert_eq!(all, each);
     }
 }

@@ -114,8 +114,9 @@ fn reductions() -> Result<[PinnedSpec; 2], SpecErrors> {
     Ok([PinnedSpec::new("segments", "groups", &groups)?, runs])
 }
 
-/// GEMMs: a small one whose expression uses most features, the fastest stage with a library
-/// function, a batch with several GEMMs per block, and a batch of pointer lists.
+/// GEMMs: a small one whose expression uses most features, one with two values, the fastest stage
+/// with a library function, a batch with several GEMMs per block, a batch of pointer lists, and a
+/// batch with epilogue operands of each GEMM.
 fn products() -> Result<Vec<PinnedSpec>, SpecErrors> {
     let small = "tile: 32x32x8, thread: 4x4, float4, epilogue: |acc| { let t = 0.5 * acc; \
                  if row == col { fma(t, t, f32(m * n)) } else { max(t, -1.0) } }";
@@ -124,12 +125,18 @@ fn products() -> Result<Vec<PinnedSpec>, SpecErrors> {
                    batch: strided, products: 4";
     let pointers = "tile: 32x32x16, thread: 4x4, float4, stages: 3, pitched, batch: pointers, \
                     epilogue: |acc, c[m, n], bias[n]| relu(acc + bias) + c";
-    let mut specs: Vec<(&str, &str, SgemmSpec)> = vec![("epilogue", "small", small.parse()?)];
+    let operands = "tile: 32x32x16, thread: 4x4, float4, batch: strided, epilogue: |acc, \
+                    factor[batch], bias[batch, n], scale[batch, m]| factor * acc * scale + bias";
+    let values = "tile: 32x32x16, thread: 4x4, float4, stages: 3, pitched, split_k: 4, \
+                  epilogue: |acc, bias[n]| { let t = acc + bias; (relu(t), t) }";
+    let mut specs: Vec<(&str, &str, SgemmSpec)> =
+        vec![("epilogue", "small", small.parse()?), ("epilogue", "values", values.parse()?)];
     for stage in super::sgemm().into_iter().filter(|stage| stage.name == "fastest") {
         let gelu = format!("{}, epilogue: |acc| gelu(acc)", stage.spec);
         specs.push(("epilogue", "fastest_gelu", gelu.parse()?));
     }
     specs.push(("batch", "several_a_block", several.parse()?));
     specs.push(("batch", "pointers", pointers.parse()?));
+    specs.push(("batch", "operands", operands.parse()?));
     specs.iter().map(|(folder, stem, spec)| PinnedSpec::new(folder, *stem, spec)).collect()
 }

@@ -13,9 +13,9 @@ mod tuples;
 pub use named::{AnyOperand, ByName, Named};
 
 use crate::error::{Error, Result};
-use crate::operand::{Input, Shared, VectorOf};
+use crate::operand::{Exclusive, Input, Shared, VectorOf};
 use crate::shape::Shape;
-use crate::view::MatrixOf;
+use crate::view::{MatrixMut, MatrixMutOf, MatrixOf};
 use gemm_dsl::ir::Operand;
 use gemm_dsl::spec::{Along, ArgSlot, EpilogueArg};
 use smallvec::SmallVec;
@@ -54,8 +54,73 @@ pub enum M {}
 #[derive(Clone, Copy, Debug)]
 pub enum MN {}
 
-/// Kind of operand, as the type of an [`Sgemm`](crate::Sgemm) lists it: [`N`], [`M`], [`MN`], or
-/// `f32` for a scalar.
+/// Kind of an operand with one element for each GEMM of a batch, such as `factor[batch]`. A call
+/// passes a reference to a [`Vector`](crate::bounds::Vector) of at least as many elements as C has
+/// matrices. Only kernels with the key `batch` have such operands.
+///
+/// ```
+/// use gemm_runtime::{BatchItem, BatchN, Device, MatrixMut, MatrixRef, Sgemm, sgemm_kernel};
+///
+/// const LAYERS: Sgemm<(BatchItem, BatchN)> = sgemm_kernel!(
+///     batch: strided, epilogue: |acc, factor[batch], bias[batch, n]| factor * acc + bias
+/// );
+///
+/// let device = Device::simulator();
+/// let (a, b) = (device.upload(&[1.0, 2.0])?, device.upload(&[3.0, 4.0, 5.0, 6.0])?);
+/// let factor = device.upload(&[1.0, 10.0])?;
+/// let bias = device.upload_matrix(&[0.5, 0.25, 0.125, 0.0625], 2, 2)?; // a row for each GEMM
+/// let mut c = device.alloc(4)?;
+/// let (a, b) = (MatrixRef::batch(&a, 2, 1, 1)?, MatrixRef::batch(&b, 2, 1, 2)?);
+/// let mut to = MatrixMut::batch(&mut c, 2, 1, 2)?;
+/// LAYERS.call(&device).operands((&factor, &bias)).launch(&a, &b, &mut to)?;
+/// assert_eq!(device.download(&c)?, [3.5, 4.25, 100.125, 120.0625]);
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum BatchItem {}
+
+/// Kind of an operand with one element for each column of C in each GEMM of a batch, such as
+/// `bias[batch, n]`. A call passes a reference to a row-major matrix,
+/// [`AsMatrix`](crate::bounds::AsMatrix), with a row of n elements for each GEMM. Its rows may have
+/// any stride. [`BatchItem`] has an example.
+#[derive(Clone, Copy, Debug)]
+pub enum BatchN {}
+
+/// Kind of an operand with one element for each row of C in each GEMM of a batch, such as
+/// `scale[batch, m]`. A call passes a reference to a row-major matrix,
+/// [`AsMatrix`](crate::bounds::AsMatrix), with a row of m elements for each GEMM. Its rows may have
+/// any stride. [`BatchItem`] has an example.
+#[derive(Clone, Copy, Debug)]
+pub enum BatchM {}
+
+/// Kind of the matrix for a further value of an epilogue that returns a tuple. The first value is
+/// stored in C. A call passes a mutable reference to a row-major m×n matrix, a
+/// [`Matrix`](crate::Matrix) or a [`MatrixMut`](crate::MatrixMut), after all other operands. Padded
+/// matrices need a `pitched` kernel. In a batch it has a matrix for each GEMM.
+///
+/// ```
+/// use gemm_runtime::{Device, N, Out, Sgemm, sgemm_kernel};
+///
+/// const LAYER: Sgemm<(N, Out)> = sgemm_kernel!(epilogue: |acc, bias[n]| {
+///     let t = acc + bias;
+///     (relu(t), t)
+/// });
+///
+/// let device = Device::simulator();
+/// let x = device.upload_matrix(&[1.0, 2.0], 2, 1)?;
+/// let w = device.upload_matrix(&[3.0, -4.0], 1, 2)?;
+/// let bias = device.upload(&[0.5, 0.25])?;
+/// let (mut y, mut t) = (device.alloc_matrix(2, 2)?, device.alloc_matrix(2, 2)?);
+/// LAYER.call(&device).operands((&bias, &mut t)).launch(&x, &w, &mut y)?;
+/// assert_eq!(device.download(&y)?, [3.5, 0.0, 6.5, 0.0]);
+/// assert_eq!(device.download(&t)?, [3.5, -3.75, 6.5, -7.75]);
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum Out {}
+
+/// Kind of operand, as the type of an [`Sgemm`](crate::Sgemm) lists it: [`N`], [`M`], [`MN`],
+/// [`BatchItem`], [`BatchN`], [`BatchM`], `f32` for a scalar, or [`Out`] for a further result.
 ///
 /// ```
 /// use gemm_runtime::bounds::OperandKind;
@@ -71,7 +136,10 @@ pub enum MN {}
     message = "`{Self}` is not a kind of operand",
     label = "not a kind of operand",
     note = "the kinds are `N` for `bias[n]`, `M` for `scale[m]`, `MN` for `residual[m, n]` and \
-            `f32` for a number"
+            `f32` for a number",
+    note = "a batch also has `BatchItem` for `factor[batch]`, `BatchN` for `bias[batch, n]` and \
+            `BatchM` for `scale[batch, m]`",
+    note = "`Out` is the kind of the matrix for a further value of a tuple"
 )]
 pub trait OperandKind: sealed::Kind {}
 
@@ -101,8 +169,9 @@ pub trait Operands: sealed::Operands {
     type Unset<'a>: Default;
 }
 
-/// Value for an operand of kind `K`: a reference to a vector of `f32` for [`N`] and [`M`], a
-/// reference to a matrix of `f32` for [`MN`], and an `f32` for the kind `f32`.
+/// Value for an operand of kind `K`: a reference to a vector of `f32` for [`N`], [`M`] and
+/// [`BatchItem`], a reference to a matrix of `f32` for [`MN`], [`BatchN`] and [`BatchM`], a mutable
+/// reference to a matrix of `f32` for [`Out`], and an `f32` for the kind `f32`.
 ///
 /// ```
 /// use gemm_runtime::bounds::OperandFor;
@@ -119,8 +188,8 @@ pub trait Operands: sealed::Operands {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an operand of kind `{K}`",
     label = "not accepted for an operand of kind `{K}`",
-    note = "`N` and `M` take a reference to a vector of `f32`, `MN` a reference to a matrix of \
-        `f32`, and `f32` a number"
+    note = "`N`, `M` and `BatchItem` take a reference to a vector of `f32`; `MN`, `BatchN` and \
+        `BatchM` a reference to a matrix of `f32`; `Out` a mutable one; `f32` takes a number"
 )]
 pub trait OperandFor<K>: sealed::Give {}
 
@@ -158,26 +227,55 @@ pub trait OperandsFor<E>: sealed::GiveAll {}
 
 #[doc(hidden)]
 pub mod sealed {
-    use super::{Along, EpilogueArg, GivenOperands, OperandValue, Result};
+    use super::{EpilogueArg, GivenOperands, OperandForm, OperandForms, OperandValue, Result};
 
     pub trait Kind {
-        /// Axes of C that operands of this kind have.
-        const ALONG: Along;
+        /// Name of the kind.
+        const KIND: &'static str;
     }
 
     pub trait Operands {
         /// Kinds of the list, or `None` for operands by name.
-        const KINDS: Option<&'static [Along]>;
+        const KINDS: Option<&'static [&'static str]>;
     }
 
     pub trait Give {
-        fn give(&self) -> OperandValue<'_>;
+        fn form(&self) -> OperandForm;
+
+        fn give(&mut self) -> OperandValue<'_>;
     }
 
     pub trait GiveAll {
+        /// Forms in the order of the kernel's operands. Operands by name are checked.
+        fn forms(&self, operands: &[EpilogueArg]) -> Result<OperandForms>;
+
         /// Values in the order of the kernel's operands. Operands by name are checked.
-        fn give_all(&self, operands: &[EpilogueArg]) -> Result<GivenOperands<'_>>;
+        fn give_all(&mut self, operands: &[EpilogueArg]) -> Result<GivenOperands<'_>>;
     }
+}
+
+/// Form of an operand's value.
+#[derive(Clone, Copy, Debug)]
+pub enum OperandForm {
+    Number(f32),
+    /// Array to be read: its number of elements, and the shape if it is a matrix.
+    Array(usize, Option<Shape>),
+    /// Matrix to be written.
+    Output(Shape),
+}
+
+/// Forms of the operands of a call.
+pub type OperandForms = SmallVec<[OperandForm; 4]>;
+
+/// Returns true if rows of a matrix of the shape of C, or its columns if it is column-major, are
+/// padded. The rows of other matrices may have any stride in every kernel.
+pub(crate) fn has_padding(operands: &[EpilogueArg], forms: &[OperandForm]) -> bool {
+    operands.iter().zip(forms).any(|(operand, form)| match (operand.along, form) {
+        (Along::Mn, OperandForm::Array(_, Some(shape)) | OperandForm::Output(shape)) => {
+            shape.is_padded()
+        }
+        _ => false,
+    })
 }
 
 /// Value of an operand. Nothing has checked yet that it belongs to the device of the call.
@@ -186,6 +284,8 @@ pub enum OperandValue<'a> {
     Number(f32),
     /// Elements of an array, and the shape if it is a matrix.
     Array(Shared<'a, f32>, Option<Shape>),
+    /// Elements of a matrix to be written, and its shape.
+    Output(Exclusive<'a, f32>, Shape),
 }
 
 /// Values of the operands: arrays and scalars, each in the order of the kernel's operands.
@@ -193,6 +293,7 @@ pub enum OperandValue<'a> {
 pub struct GivenOperands<'a> {
     pub(super) arrays: SmallVec<[(Shared<'a, f32>, Option<Shape>); 2]>,
     pub(super) numbers: SmallVec<[f32; 4]>,
+    pub(super) outputs: SmallVec<[(Exclusive<'a, f32>, Shape); 1]>,
 }
 
 impl<'a> GivenOperands<'a> {
@@ -206,15 +307,16 @@ impl<'a> GivenOperands<'a> {
         self.arrays.iter_mut()
     }
 
-    /// Returns true if rows of a matrix, or its columns if it is column-major, are padded.
-    pub(super) fn has_padding(&self) -> bool {
-        self.arrays.iter().filter_map(|(_, shape)| *shape).any(|shape| shape.is_padded())
+    /// Shapes of the matrices to be written, in the order of the kernel's operands.
+    pub fn outputs_mut(&mut self) -> impl Iterator<Item = &mut Shape> {
+        self.outputs.iter_mut().map(|(_, shape)| shape)
     }
 
     fn push(&mut self, given: OperandValue<'a>) {
         match given {
             OperandValue::Number(number) => self.numbers.push(number),
             OperandValue::Array(elements, shape) => self.arrays.push((elements, shape)),
+            OperandValue::Output(elements, shape) => self.outputs.push((elements, shape)),
         }
     }
 }
@@ -223,7 +325,15 @@ impl<'a> GivenOperands<'a> {
 pub fn arrays(operands: &[EpilogueArg]) -> impl Iterator<Item = (&EpilogueArg, Operand)> {
     operands.iter().filter_map(|argument| match argument.slot {
         ArgSlot::Array(nth) => Some((argument, Operand::Input(nth))),
-        ArgSlot::Number(_) => None,
+        ArgSlot::Number(_) | ArgSlot::Output(_) => None,
+    })
+}
+
+/// Matrices that the epilogue writes besides C, each with its operand.
+pub(super) fn outputs(operands: &[EpilogueArg]) -> impl Iterator<Item = (&EpilogueArg, Operand)> {
+    operands.iter().filter_map(|argument| match argument.slot {
+        ArgSlot::Output(nth) => Some((argument, Operand::Output(nth))),
+        ArgSlot::Array(_) | ArgSlot::Number(_) => None,
     })
 }
 
@@ -247,7 +357,7 @@ impl ListingType {
 
     /// Checks that `E` lists the operands of a spec or of an epilogue, whose text is `line`.
     pub(crate) fn check<E: Operands>(&self, line: &str, operands: &[EpilogueArg]) -> Result<()> {
-        let needed: Vec<Along> = operands.iter().map(|operand| operand.along).collect();
+        let needed: Vec<&str> = operands.iter().map(EpilogueArg::kind).collect();
         match E::KINDS {
             Some(kinds) if kinds != needed => Err(Error::KernelType {
                 line: line.to_owned(),
@@ -261,9 +371,8 @@ impl ListingType {
     }
 
     /// Type for operands of these kinds, in the user's notation.
-    fn of_kinds(&self, kinds: &[Along]) -> String {
-        let kinds: Vec<&str> = kinds.iter().map(|along| along.kind()).collect();
-        match kinds.as_slice() {
+    fn of_kinds(&self, kinds: &[&str]) -> String {
+        match kinds {
             [] => self.without_operands.to_owned(),
             [kind] => format!("{}<({kind},)>", self.name),
             kinds if kinds.len() > EpilogueArg::MOST_LISTED => self.by_name.to_owned(),
@@ -275,13 +384,17 @@ impl ListingType {
 /// Operands of an epilogue, preceded by `alpha` and `beta` if the GEMM is scaled.
 pub(crate) struct ScaledOperands<'o, O> {
     pub(crate) factors: Option<[f32; 2]>,
-    pub(crate) operands: &'o O,
+    pub(crate) operands: &'o mut O,
 }
 
 impl<E, O: OperandsFor<E>> OperandsFor<E> for ScaledOperands<'_, O> {}
 
 impl<O: sealed::GiveAll> sealed::GiveAll for ScaledOperands<'_, O> {
-    fn give_all(&self, operands: &[EpilogueArg]) -> Result<GivenOperands<'_>> {
+    fn forms(&self, operands: &[EpilogueArg]) -> Result<OperandForms> {
+        self.operands.forms(operands)
+    }
+
+    fn give_all(&mut self, operands: &[EpilogueArg]) -> Result<GivenOperands<'_>> {
         let mut given = self.operands.give_all(operands)?;
         given.numbers.insert_many(0, self.factors.into_iter().flatten());
         Ok(given)
@@ -289,31 +402,55 @@ impl<O: sealed::GiveAll> sealed::GiveAll for ScaledOperands<'_, O> {
 }
 
 macro_rules! kinds {
-    ($($kind:ty: $along:ident),*) => {
+    ($($kind:ident),*) => {
         $(
             impl OperandKind for $kind {}
             impl sealed::Kind for $kind {
-                const ALONG: Along = Along::$along;
+                const KIND: &'static str = stringify!($kind);
             }
         )*
     };
 }
-kinds!(N: N, M: M, MN: Mn, f32: Nothing);
+kinds!(N, M, MN, BatchItem, BatchN, BatchM, f32, Out);
 
 impl<V: VectorOf<f32> + ?Sized> OperandFor<N> for &V {}
 impl<V: VectorOf<f32> + ?Sized> OperandFor<M> for &V {}
 impl<V: MatrixOf<f32> + ?Sized> OperandFor<MN> for &V {}
+impl<V: VectorOf<f32> + ?Sized> OperandFor<BatchItem> for &V {}
+impl<V: MatrixOf<f32> + ?Sized> OperandFor<BatchN> for &V {}
+impl<V: MatrixOf<f32> + ?Sized> OperandFor<BatchM> for &V {}
+impl<V: MatrixMutOf<f32> + ?Sized> OperandFor<Out> for &mut V {}
 impl OperandFor<f32> for f32 {}
 
 impl<V: Input<Element = f32> + ?Sized> sealed::Give for &V {
-    fn give(&self) -> OperandValue<'_> {
+    fn form(&self) -> OperandForm {
+        let (elements, shape) = self.input();
+        OperandForm::Array(elements.len(), shape)
+    }
+
+    fn give(&mut self) -> OperandValue<'_> {
         let (elements, shape) = self.input();
         OperandValue::Array(elements, shape)
     }
 }
 
+impl<V: MatrixMutOf<f32> + ?Sized> sealed::Give for &mut V {
+    fn form(&self) -> OperandForm {
+        OperandForm::Output(self.as_shape())
+    }
+
+    fn give(&mut self) -> OperandValue<'_> {
+        let MatrixMut { elements, shape } = self.as_matrix_mut();
+        OperandValue::Output(elements, shape)
+    }
+}
+
 impl sealed::Give for f32 {
-    fn give(&self) -> OperandValue<'_> {
+    fn form(&self) -> OperandForm {
+        OperandForm::Number(*self)
+    }
+
+    fn give(&mut self) -> OperandValue<'_> {
         OperandValue::Number(*self)
     }
 }

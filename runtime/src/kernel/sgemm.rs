@@ -137,7 +137,7 @@ impl<E> Sgemm<E> {
         (): OperandsFor<E>,
     {
         let what = Callee::Kernel(&self.source);
-        multiply::<E, _, _, _>(what, device, matrices(a, b, c), size, &())
+        multiply::<E, _, _, _>(what, device, matrices(a, b, c), size, &mut ())
     }
 }
 
@@ -242,7 +242,8 @@ impl<'a> Call<'a, SgemmSpec, ByName, Named<'a>> {
 impl<E, O> Call<'_, SgemmSpec, E, O> {
     /// Multiplies matrices on the device: computes C = A·B, or the kernel's epilogue of A·B. The
     /// extents are those of the views. On a GPU the call returns before the work is complete; later
-    /// work of the device is ordered after it.
+    /// work of the device is ordered after it. To launch again, copy the call before: it is `Copy`
+    /// if its operands are.
     ///
     /// # Errors
     /// * [`Error::WrongExtent`] if only the transpose of A or B has the right shape.
@@ -251,7 +252,7 @@ impl<E, O> Call<'_, SgemmSpec, E, O> {
     /// * For a table, the errors of [`SgemmTable::choice`].
     /// * For operands by name, [`Error::MissingOperand`], [`Error::UnknownOperand`],
     ///   [`Error::RepeatedOperand`] and [`Error::WrongOperand`].
-    pub fn launch<A, B, C>(&self, a: &A, b: &B, c: &mut C) -> Result<LaunchReport>
+    pub fn launch<A, B, C>(mut self, a: &A, b: &B, c: &mut C) -> Result<LaunchReport>
     where
         A: AsMatrixOf<f32> + ?Sized,
         B: AsMatrixOf<f32> + ?Sized,
@@ -266,7 +267,7 @@ impl<E, O> Call<'_, SgemmSpec, E, O> {
             NamedMatrix::new("c", &c),
         )?;
         let matrices = GemmMatrices { splits, ..matrices(&a, &b, &mut c) };
-        multiply(self.what, self.device, matrices, size, &self.given)
+        multiply(self.what, self.device, matrices, size, &mut self.given)
     }
 }
 

@@ -87,6 +87,16 @@ pub fn write<'a, B: Backend, O: Output + ?Sized>(
     argument: &str,
 ) -> Result<LocatedOperand<'a, B>> {
     let (elements, shape) = output.output();
+    resolve_mut(on, elements, shape, argument)
+}
+
+/// Locates an output as [`write`] does, given its elements and its shape.
+pub fn resolve_mut<'a, T: Element, B: Backend>(
+    on: On<'a, B>,
+    elements: Exclusive<'a, T>,
+    shape: Option<Shape>,
+    argument: &str,
+) -> Result<LocatedOperand<'a, B>> {
     let len = elements.len();
     let slice = |view| {
         on.backend.slice_mut(view)?.ok_or_else(|| wrong_device(on, argument, Owner::Context))

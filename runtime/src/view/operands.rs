@@ -130,6 +130,45 @@ pub trait AsMatrixMutOf<T: Element>: AsMatrixMut<Element = T> {}
 impl<T: Element> AsMatrixMutOf<T> for Matrix<T> {}
 impl<T: Element> AsMatrixMutOf<T> for MatrixMut<'_, T> {}
 
+/// [`AsMatrixMut`] with elements of type `T`, as a single bound. Unlike [`AsMatrixMutOf`], it
+/// excludes lists of matrices.
+///
+/// ```
+/// use gemm_runtime::bounds::MatrixMutOf;
+/// use gemm_runtime::{Device, Error};
+///
+/// fn clear(matrix: &mut impl MatrixMutOf<f32>) -> Result<(), Error> {
+///     matrix.as_matrix_mut().fill(0.0)
+/// }
+///
+/// let device = Device::simulator();
+/// let mut matrix = device.upload_matrix(&[7.0, 1.0], 1, 2)?;
+/// clear(&mut matrix)?;
+/// assert_eq!(device.download(&matrix)?, [0.0; 2]);
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a matrix of `{T}` to be written on a device",
+    label = "not a matrix of `{T}` to be written",
+    note = "give an array on a device its shape with `MatrixMut::new(&mut array, rows, cols)?`"
+)]
+pub trait MatrixMutOf<T: Element>: AsMatrixMutOf<T> {
+    #[doc(hidden)]
+    fn as_shape(&self) -> Shape;
+}
+
+impl<T: Element> MatrixMutOf<T> for Matrix<T> {
+    fn as_shape(&self) -> Shape {
+        self.shape()
+    }
+}
+
+impl<T: Element> MatrixMutOf<T> for MatrixMut<'_, T> {
+    fn as_shape(&self) -> Shape {
+        self.shape
+    }
+}
+
 impl<T: Element> AsMatrix for Matrix<T> {
     fn as_matrix(&self) -> MatrixRef<'_, T> {
         self.view()

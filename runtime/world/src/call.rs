@@ -208,7 +208,7 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
     /// * Any error of a launch of a part. The other ranks then return
     ///   [`WorldError::RankLost`](super::WorldError::RankLost).
     pub fn launch(self, a: &Sharded, b: &Sharded, c: &mut Sharded) -> Result<ShardedLaunch> {
-        let Self { what, rank, given, strategy, lies } = self;
+        let Self { what, rank, mut given, strategy, lies } = self;
         for (name, of) in [("a", a), ("b", b), ("c", &*c)] {
             rank.check_device(name, of.matrix().buffer().device())?;
         }
@@ -242,7 +242,7 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
         let mut work = || -> Result<_> {
             let kernels = Kernels::new(rank, &collective, &known, a, b, c, asks_late)?;
             let is_ready = all_are_ready && !kernels.are_others();
-            let mut parts = ProductParts { kernels, given: &given, launches: Vec::new() };
+            let mut parts = ProductParts { kernels, given: &mut given, launches: Vec::new() };
             let product =
                 ShardedProduct { schedule: &schedule, transposition: known.transposition, a, b, c };
             follow(rank, &collective, product, &mut parts, is_ready)?;
@@ -263,7 +263,7 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
 /// The parts of a GEMM that this rank multiplies, with the kernels for them.
 struct ProductParts<'k, E, O> {
     kernels: Kernels<'k, E>,
-    given: &'k O,
+    given: &'k mut O,
     launches: Vec<LaunchReport>,
 }
 

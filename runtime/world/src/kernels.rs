@@ -9,8 +9,8 @@ use gemm_dsl::spec::{Along, EpilogueArg, SgemmSpec};
 use gemm_runtime::bounds::{Operands, OperandsFor};
 use gemm_runtime::internal::operand::Input;
 use gemm_runtime::internal::{
-    CachedProgram, GivenOperands, PendingSplit, SplitBuffers, arrays, call_program, load,
-    operands as sealed, with_splits,
+    CachedProgram, GivenOperands, OperandForms, PendingSplit, Shape, SplitBuffers, arrays,
+    call_program, load, operands as sealed, with_splits,
 };
 use gemm_runtime::{Device, LaunchReport, MatrixRef, SplitMatrix};
 use std::borrow::Cow;
@@ -210,7 +210,7 @@ impl<'k, E: Operands> Kernels<'k, E> {
     pub(crate) fn launch<O: OperandsFor<E>>(
         &mut self,
         part: ProductPart<'_>,
-        given: &O,
+        given: &mut O,
     ) -> Result<LaunchReport> {
         let is_padded = part.is_padded();
         let ProductPart { a, b, mut c, of_c, is_own } = part;
@@ -242,7 +242,7 @@ impl<'k, E: Operands> Kernels<'k, E> {
 
 /// Epilogue operands, cut to a part of the rank's share of C.
 struct OperandSlice<'o, O> {
-    given: &'o O,
+    given: &'o mut O,
     of_c: Block,
     /// Rows and columns of the rank's share of C.
     c: [usize; 2],
@@ -251,30 +251,60 @@ struct OperandSlice<'o, O> {
 impl<E, O: OperandsFor<E>> OperandsFor<E> for OperandSlice<'_, O> {}
 
 impl<O: sealed::GiveAll> sealed::GiveAll for OperandSlice<'_, O> {
-    fn give_all(&self, operands: &[EpilogueArg]) -> gemm_runtime::error::Result<GivenOperands<'_>> {
+    fn forms(&self, operands: &[EpilogueArg]) -> gemm_runtime::error::Result<OperandForms> {
+        self.given.forms(operands)
+    }
+
+    fn give_all(
+        &mut self,
+        operands: &[EpilogueArg],
+    ) -> gemm_runtime::error::Result<GivenOperands<'_>> {
         let Block { rows, cols } = &self.of_c;
         let [m, n] = self.c;
         let mut beside = self.given.give_all(operands)?;
+        let wrong = |operand: &EpilogueArg, has: usize, need: String| {
+            let (argument, has) = (operand.name.to_string(), has as u64);
+            gemm_runtime::Error::WrongExtent { argument, has, need }
+        };
+        let part_of_c = |operand: &EpilogueArg, whole: &Shape| {
+            if (whole.rows, whole.cols) != (m, n) {
+                let need = format!(
+                    "its shape {} x {} is not {m} x {n}, the shape of this rank's part of C",
+                    whole.rows, whole.cols
+                );
+                return Err(wrong(operand, whole.rows.saturating_mul(whole.cols), need));
+            }
+            whole.part(rows.clone(), cols.clone())
+        };
+        let outputs = operands.iter().filter(|operand| operand.is_output());
+        for (operand, shape) in outputs.zip(beside.outputs_mut()) {
+            *shape = part_of_c(operand, shape)?;
+        }
         for ((operand, _), (elements, shape)) in arrays(operands).zip(beside.arrays_mut()) {
-            let wrong = |has: usize, need: String| {
-                let (argument, has) = (operand.name.to_string(), has as u64);
-                gemm_runtime::Error::WrongExtent { argument, has, need }
-            };
+            let wrong = |has, need| wrong(operand, has, need);
             let (range, needed, of) = match (operand.along, &shape) {
-                (Along::Mn, Some(whole)) => {
-                    if (whole.rows, whole.cols) != (m, n) {
+                // A rank's part of C is a batch of one.
+                (Along::Batch, _) => continue,
+                (along @ (Along::BatchN | Along::BatchM), Some(whole)) => {
+                    let (range, needed) =
+                        if along == Along::BatchN { (cols, n) } else { (rows, m) };
+                    if (whole.rows, whole.cols) != (1, needed) {
                         let need = format!(
-                            "its shape {} x {} is not {m} x {n}, the shape of this rank's part of \
+                            "its shape {} x {} is not 1 x {needed}, a row for this rank's part of \
                              C",
                             whole.rows, whole.cols
                         );
                         return Err(wrong(whole.rows.saturating_mul(whole.cols), need));
                     }
-                    *shape = Some(whole.part(rows.clone(), cols.clone())?);
+                    *shape = Some(whole.part(0..1, range.clone())?);
                     continue;
                 }
-                (Along::M, _) => (rows, m, "row"),
-                (Along::N | Along::Mn | Along::Nothing, _) => (cols, n, "column"),
+                (Along::Mn, Some(whole)) => {
+                    *shape = Some(part_of_c(operand, whole)?);
+                    continue;
+                }
+                (Along::M | Along::BatchM, _) => (rows, m, "row"),
+                (Along::N | Along::BatchN | Along::Mn | Along::Nothing, _) => (cols, n, "column"),
             };
             let has = elements.len();
             let cut = elements.part(range.clone()).filter(|_| has >= needed);

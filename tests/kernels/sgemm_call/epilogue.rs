@@ -32,7 +32,14 @@ enum Given {
     Number(f32),
     /// Vector, with the offset of its first element in the memory.
     Vector(Vec<f32>, usize),
+    /// Vector with an element for each GEMM of a batch.
+    Items(Vec<f32>, usize),
     Matrix(Stored),
+    /// Matrix of which each row of a row-major C, or each column of a column-major C, has the same
+    /// elements.
+    Repeated(Stored),
+    /// Matrix with a row for each GEMM of a batch.
+    Lines(Stored),
 }
 
 impl Given {
@@ -40,11 +47,13 @@ impl Given {
     fn upload(&self, device: &Device) -> Buffer {
         let memory = match self {
             Self::Number(_) => vec![POISON],
-            Self::Vector(values, offset) => {
+            Self::Vector(values, offset) | Self::Items(values, offset) => {
                 let around = |count| vec![POISON; count];
                 [around(*offset), values.clone(), around(3)].concat()
             }
-            Self::Matrix(stored) => stored.memory.clone(),
+            Self::Matrix(stored) | Self::Repeated(stored) | Self::Lines(stored) => {
+                stored.memory.clone()
+            }
         };
         device.upload(&memory).expect("room")
     }
@@ -54,9 +63,34 @@ impl Given {
         match self {
             Self::Number(number) => vec![*number],
             Self::Vector(values, _) => values.clone(),
+            Self::Items(values, _) => vec![values[product]],
             Self::Matrix(stored) => {
                 (0..m * n).map(|at| stored.element(product, at / n, at % n)).collect()
             }
+            Self::Repeated(stored) if stored.in_columns => {
+                (0..m * n).map(|at| stored.element(product, at / n, 0)).collect()
+            }
+            Self::Repeated(stored) => {
+                (0..m * n).map(|at| stored.element(product, 0, at % n)).collect()
+            }
+            Self::Lines(stored) => {
+                (0..stored.cols).map(|col| stored.element(0, product, col)).collect()
+            }
+        }
+    }
+
+    /// View of an operand that is a matrix.
+    fn matrix<'m>(&self, memory: &'m Buffer, Size { m, n, .. }: Size) -> Option<MatrixRef<'m>> {
+        match self {
+            Self::Matrix(stored) | Self::Lines(stored) => Some(stored.view(memory)),
+            Self::Repeated(stored) => {
+                let line = stored.view(memory);
+                Some(match stored.in_columns {
+                    true => line.t().broadcast_rows(n).expect("one column").t(),
+                    false => line.broadcast_rows(m).expect("one row"),
+                })
+            }
+            Self::Number(_) | Self::Vector(..) | Self::Items(..) => None,
         }
     }
 }
@@ -92,13 +126,28 @@ proptest! {
         let a = Stored::new((m, k), lies[0].0, lies[0].1, batch, &mut next);
         let b = Stored::new((k, n), lies[1].0, lies[1].1, batch, &mut next);
         let c = Stored::new((m, n), lies[2].0, lies[2].1, batch, &mut next);
-        let closure = random::with_operands(&EPILOGUE, shape_of_expression, depth, 3);
+        let grow = if batch.is_some() { random::of_batch } else { random::with_operands };
+        let closure = grow(&EPILOGUE, shape_of_expression, depth, 3);
         let epilogue: Epilogue<ByName> = closure.to_string().parse().expect("sound");
         let expression = epilogue.expression().clone();
         let given: Vec<Given> = expression.operands().iter().map(|operand| match operand.along {
             Along::Nothing => Given::Number(next()),
             Along::N => Given::Vector((0..n).map(|_| next()).collect(), random.bits() as usize % 5),
             Along::M => Given::Vector((0..m).map(|_| next()).collect(), random.bits() as usize % 5),
+            Along::Batch => {
+                let items = (0..batch.expect("of a batch")).map(|_| next()).collect();
+                Given::Items(items, random.bits() as usize % 5)
+            }
+            along @ (Along::BatchN | Along::BatchM) => {
+                let line = if along == Along::BatchN { n } else { m };
+                let (count, padding) = (batch.expect("of a batch"), random.bits() as usize % 5);
+                Given::Lines(Stored::new((count, line), false, padding, None, &mut next))
+            }
+            Along::Mn if m > 1 && n > 1 && random.bits().is_multiple_of(3) => {
+                let line = if c.in_columns { (m, 1) } else { (1, n) };
+                let count = batch.filter(|_| random.bits().is_multiple_of(2));
+                Given::Repeated(Stored::new(line, c.in_columns, 2, count, &mut next))
+            }
             Along::Mn => {
                 // A single row or column of C has the layout that its padding gives it.
                 let is_line = m == 1 || n == 1;
@@ -113,16 +162,13 @@ proptest! {
         let (a_memory, b_memory) = (upload(&a), upload(&b));
         let memories: Vec<Buffer> = given.iter().map(|given| given.upload(&device)).collect();
         let vectors: Vec<_> = given.iter().zip(&memories).map(|(given, memory)| match given {
-            Given::Vector(values, offset) => {
+            Given::Vector(values, offset) | Given::Items(values, offset) => {
                 memory.slice(*offset..*offset + values.len()).expect("inside")
             }
             _ => memory.slice(..0).expect("inside"),
         }).collect();
         let matrices: Vec<Option<MatrixRef<'_>>> =
-            given.iter().zip(&memories).map(|(given, memory)| match given {
-                Given::Matrix(stored) => Some(stored.view(memory)),
-                _ => None,
-            }).collect();
+            given.iter().zip(&memories).map(|(given, memory)| given.matrix(memory, size)).collect();
 
         let mut plain_memory = upload(&c);
         let memory = (&a_memory, &b_memory, &mut plain_memory);

@@ -13,7 +13,7 @@ pub fn plain(spec: &SgemmSpec) -> Option<SgemmSpec> {
 /// Epilogue operands of a spec, and C before the launch.
 #[derive(Clone, Debug)]
 pub struct Beside {
-    /// Each operand with its packed elements. A scalar has one element.
+    /// Each operand with its packed elements, for one GEMM. A scalar has one element.
     pub operands: Vec<(EpilogueArg, Vec<f32>)>,
     /// Packed C, if the kernel reads it. It is NaN if beta is 0, so that C must not affect the
     /// result.
@@ -30,12 +30,12 @@ impl Beside {
         mut values: impl FnMut(usize) -> Vec<f32>,
     ) -> Self {
         let mut operands = Vec::new();
-        for operand in spec.operands() {
+        for operand in spec.operands().into_iter().filter(|operand| !operand.is_output()) {
             let elements = match operand.along {
                 Along::Nothing if spec.scaled && operands.len() < 2 => vec![factor()],
-                Along::Nothing => values(1),
-                Along::N => values(n),
-                Along::M => values(m),
+                Along::Nothing | Along::Batch => values(1),
+                Along::N | Along::BatchN => values(n),
+                Along::M | Along::BatchM => values(m),
                 Along::Mn => values(m * n),
             };
             operands.push((operand, elements));
@@ -71,9 +71,9 @@ impl Beside {
     pub(crate) fn at(&self, operand: usize, (row, col): (usize, usize), n: usize) -> f32 {
         let (EpilogueArg { along, .. }, values) = &self.operands[operand];
         values[match along {
-            Along::Nothing => 0,
-            Along::N => col,
-            Along::M => row,
+            Along::Nothing | Along::Batch => 0,
+            Along::N | Along::BatchN => col,
+            Along::M | Along::BatchM => row,
             Along::Mn => row * n + col,
         }]
     }

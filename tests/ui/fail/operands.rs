@@ -2,11 +2,12 @@
 
 use gemm_runtime::half::bf16;
 use gemm_runtime::{
-    Buffer, ByName, Device, M, MN, Matrix, N, Sgemm, SgemmKernel, sgemm, sgemm_kernel,
+    Buffer, ByName, Device, M, MN, Matrix, N, Out, Sgemm, SgemmKernel, sgemm, sgemm_kernel,
 };
 
 const PLAIN: SgemmKernel = sgemm_kernel!(block: 8x8);
 const BIASED: Sgemm<(N,)> = sgemm_kernel!(epilogue: |acc, bias[n]| acc + bias);
+const BOTH: Sgemm<(N, Out)> = sgemm_kernel!(epilogue: |acc, bias[n]| (relu(acc + bias), acc));
 const LAYER: Sgemm<(N, M, MN, f32)> = sgemm_kernel! {
     epilogue: |acc, bias[n], scale[m], residual[m, n], slope| acc * scale + bias + slope * residual
 };
@@ -22,6 +23,13 @@ fn given(device: &Device, bias: &Buffer, scale: &Buffer, matrix: &Matrix, c: &mu
     let _ = LAYER.call(device).operands(bias);
     let _ = BIASED.call(device).operands(());
     let _ = BIASED.call(device).operands((bias,)).operands((scale,));
+}
+
+/// The matrix of a further value cannot be forgotten, and no other operand can stand for it.
+fn results(device: &Device, bias: &Buffer, matrix: &Matrix, c: &mut Matrix) {
+    let _ = BOTH.call(device).operands(bias);
+    let _ = BOTH.call(device).operands((bias, matrix));
+    let _ = BOTH.call(device).operands((c, bias));
 }
 
 fn not_what_it_takes(device: &Device, bias: Buffer, wide: &Buffer<f64>, matrix: &Matrix) {

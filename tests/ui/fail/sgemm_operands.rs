@@ -1,6 +1,6 @@
 //! Operands that an epilogue cannot have.
 
-use gemm_runtime::{M, MN, N, Sgemm, SgemmKernel, sgemm_kernel};
+use gemm_runtime::{BatchN, M, MN, N, Sgemm, SgemmKernel, sgemm_kernel};
 
 const _: Sgemm<(N,)> = sgemm_kernel!(block: 8x8, epilogue: |acc, a[n]| acc + a);
 const _: Sgemm<(f32, f32, f32)> = sgemm_kernel!(scaled, epilogue: |acc, alpha| acc * alpha);
@@ -12,6 +12,7 @@ const _: Sgemm<(MN,)> = sgemm_kernel!(block: 8x8, epilogue: |acc, r[m, n]| acc +
 const _: Sgemm<(N,)> = sgemm_kernel!(block: 8x8, epilogue: |acc, relu[n]| acc + relu);
 const _: Sgemm<(N,)> = sgemm_kernel!(block: 8x8, epilogue: |bias[n], acc| acc + bias);
 const _: SgemmKernel = sgemm_kernel!(scaled: true);
+const _: Sgemm<(BatchN,)> = sgemm_kernel!(block: 8x8, epilogue: |acc, bias[batch, n]| acc + bias);
 
 const MANY: Sgemm<(f32, f32)> = sgemm_kernel! {
     block: 8x8,

@@ -44,18 +44,18 @@ pub(super) fn source(
             (0, _) if sums_apart => "((const Vector *)sums)[v]".to_owned(),
             // The vector is read from C, or from the results of cuBLAS if they are in C.
             (0, _) | (_, None) => "((const Vector *)C)[v]".to_owned(),
-            (_, Some(Along::Nothing)) => {
+            (_, Some(Along::Nothing | Along::Batch)) => {
                 let _ = write!(params, "float {name}, ");
                 given.push(name);
                 continue;
             }
-            (_, Some(Along::M)) => {
+            (_, Some(Along::M | Along::BatchM)) => {
                 array(&mut params);
                 let _ = writeln!(loads, "        const float {name} = p_{}[row];", param.name);
                 given.push(name);
                 continue;
             }
-            (_, Some(Along::N)) => {
+            (_, Some(Along::N | Along::BatchN)) => {
                 array(&mut params);
                 format!("((const Vector *)p_{})[v - line * per_line]", param.name)
             }

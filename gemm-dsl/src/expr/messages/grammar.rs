@@ -110,6 +110,34 @@ pub(crate) fn sign(key: &'static str, at: NodeSpan, sign: char) -> SpecError {
     SpecError::at_tokens(key, at, message)
 }
 
+/// Example of an expression with several values.
+fn tuple(scope: &ExprScope) -> String {
+    format!("`{}: |acc| (relu(acc), acc)`", scope.key)
+}
+
+pub(crate) fn many_results(scope: &ExprScope, at: NodeSpan) -> SpecError {
+    let ExprScope { key, results: most, .. } = scope;
+    let message = format!("`{key}` returns at most {most} values; leave out this one and the rest");
+    SpecError::at_tokens(key, at, message)
+}
+
+pub(crate) fn tuple_of_one(scope: &ExprScope, at: NodeSpan) -> SpecError {
+    let message = format!(
+        "this tuple has one value; leave out the `,`, or add a value, as in {}",
+        tuple(scope)
+    );
+    SpecError::at_tokens(scope.key, at, message)
+}
+
+pub(crate) fn misplaced_tuple(scope: &ExprScope, at: NodeSpan) -> SpecError {
+    let message = format!(
+        "`,` separates the operands of a function, and the values of a tuple at the end of the \
+         closure, as in {}; leave it out",
+        tuple(scope)
+    );
+    SpecError::at_tokens(scope.key, at, message)
+}
+
 pub(crate) fn indexed(key: &'static str, at: NodeSpan) -> SpecError {
     let message = "an index belongs to a parameter, between the bars; here write the name alone";
     SpecError::at_tokens(key, at, message.into())

@@ -22,6 +22,21 @@ fn fault(text: &str, token: &str, part: &str) {
     assert!(found.len() == 1 && found.iter().all(fits), "{text}\n{found:#?}");
 }
 
+/// A tuple stands at the end of the closure, and its values have the type of the result.
+#[test]
+fn faulty_tuples_are_reported() {
+    fault("|acc| (relu(acc),)", "(relu(acc),)", "this tuple has one value; leave out the `,`");
+    fault("|acc| (acc, acc, acc, acc, 1.0)", "1.0", "returns at most 4 values; leave out this");
+    fault("|acc| 2.0 * (acc, 1.0)", ",", "the values of a tuple at the end of the closure");
+    fault("|acc| if acc > 0.0 { (acc, 1.0) } else { acc }", ",", "at the end of the closure");
+    fault("|acc| (acc, 1.0) * 2.0", ",", "at the end of the closure");
+    fault("|acc| (acc, 1)", "1", "`epilogue` must return");
+    fault("|acc| (acc, x)", "x", "`x` is not a known name");
+    fault("|acc| { let t = acc; (acc, 1.0) }", "t", "`t` is never read");
+    assert_eq!(faults(&EPILOGUE, "|acc, x| { let t = acc; (1.0, t + x) }"), []);
+    assert_eq!(faults(&EPILOGUE, "|acc| (acc, max(acc, 0.0),)"), []);
+}
+
 #[test]
 fn faulty_heads_are_reported() {
     fault(
@@ -353,6 +368,7 @@ fn an_environment_without_values_has_no_head() {
         lent: None,
         operands: &[],
         output: None,
+        results: 1,
         integers: &[("m", IntRange::INDEX), ("n", IntRange::INDEX), ("k", IntRange::INDEX)],
         conditions: None,
         typing: Some(Typing { float: Float::F32, values: Vec::new(), result: Type::Bool }),
@@ -379,6 +395,7 @@ fn an_environment_says_how_many_values_and_which_operands() {
         lent: None,
         operands: &[&[], &["n"], &["m", "n"]],
         output: None,
+        results: 1,
         integers: &[],
         conditions: None,
         typing: Some(Typing::F32),

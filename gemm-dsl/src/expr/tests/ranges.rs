@@ -18,6 +18,7 @@ static ENV: ExprScope = ExprScope {
     lent: None,
     operands: &[],
     output: None,
+    results: 1,
     integers: &[("a", IntRange::INDEX), ("b", IntRange::INDEX), ("c", IntRange::INDEX)],
     conditions: None,
     typing: None,

@@ -30,7 +30,11 @@ pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
         }
         None => stored.to_owned(),
     };
-    let shapes = "A is M x K, B is K x N, C is M x N";
+    let outputs = outputs_text(plan);
+    let shapes = match outputs.as_str() {
+        "C" => "A is M x K, B is K x N, C is M x N".to_owned(),
+        outputs => format!("A is M x K, B is K x N, {outputs} are M x N"),
+    };
     let arith = plan.spec().arith;
     let computed = match (arith.format(), arith.is_emulation()) {
         (None, _) => "f32".to_owned(),
@@ -42,9 +46,13 @@ pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
     match (plan.splits(), layout_text(plan.layout())) {
         (Some(of), lies) => {
             match lies {
-                None => b.title(format!("C = {stored} in {computed}: {shapes}, all row-major.")),
+                None => {
+                    b.title(format!(
+                        "{outputs} = {stored} in {computed}: {shapes}, all row-major."
+                    ));
+                }
                 Some(lies) => {
-                    b.title(format!("C = {stored} in {computed}: {shapes}."));
+                    b.title(format!("{outputs} = {stored} in {computed}: {shapes}."));
                     b.title(lies);
                 }
             }
@@ -81,9 +89,11 @@ pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
                 Some(_) | None => "A and B themselves are not read.",
             });
         }
-        (None, None) => b.title(format!("C = {stored} in {computed}, row-major: {shapes}.")),
+        (None, None) => {
+            b.title(format!("{outputs} = {stored} in {computed}, row-major: {shapes}."));
+        }
         (None, Some(lies)) => {
-            b.title(format!("C = {stored} in {computed}: {shapes}."));
+            b.title(format!("{outputs} = {stored} in {computed}: {shapes}."));
             b.title(lies);
         }
     }
@@ -123,6 +133,13 @@ pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
     if plan.variant() == Variant::Guarded {
         b.title("Variant for K = 0, with bounds checks.");
     }
+}
+
+/// Matrices that the kernel writes.
+fn outputs_text(plan: &SgemmPlan) -> String {
+    let others = plan.epilogue().into_iter().flat_map(|epilogue| epilogue.outputs());
+    let others: String = others.map(|name| format!(", {}", name.to_uppercase())).collect();
+    format!("C{others}")
 }
 
 fn body(b: &mut KernelBuilder, plan: &SgemmPlan) {

@@ -131,7 +131,8 @@ fn matrices(program: &mut Program, plan: &SgemmPlan, size: &ProblemSize) -> Vec<
     vec![a, b, c]
 }
 
-/// Adds the arrays and numbers of the epilogue. Returns alpha if the GEMM is scaled.
+/// Adds the arrays and numbers of the epilogue, also those that it writes. Returns alpha if the
+/// GEMM is scaled.
 fn epilogue_args(
     program: &mut Program,
     plan: &SgemmPlan,
@@ -141,15 +142,21 @@ fn epilogue_args(
     let mut alpha = None;
     for EpilogueArg { name, along, slot } in plan.spec().operands() {
         let dims = match along {
-            // All GEMMs of a batch share this array.
+            // All GEMMs of a batch share a vector without the index `batch`.
             Along::N => vec![size.n.clone()],
             Along::M => vec![size.m.clone()],
             Along::Mn => size.batched(&[&size.m, &size.n]),
+            Along::Batch => size.batched(&[]),
+            Along::BatchN => size.batched(&[&size.n]),
+            Along::BatchM => size.batched(&[&size.m]),
             Along::Nothing => Vec::new(),
         };
         match slot {
             spec::ArgSlot::Array(nth) => {
                 bind.push(program.input(Operand::Input(nth), name, plan.types().acc, dims));
+            }
+            spec::ArgSlot::Output(nth) => {
+                bind.push(program.output(Operand::Output(nth), name, plan.types().c, dims));
             }
             spec::ArgSlot::Number(_) => {
                 let is_alpha = plan.spec().scaled && name == SgemmSpec::ALPHA;

@@ -31,6 +31,7 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) -> Option<TileGeometr
     check_name(spec.name.as_deref(), faults);
     faults.check_minimums(spec);
     operands_have_names(spec, faults);
+    operands_of_batch(spec, faults);
     unroll_is_short(spec, faults);
     split_is_a_grid(spec, faults);
     one_pipeline(spec, faults);
@@ -73,16 +74,27 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) -> Option<TileGeometr
 }
 
 /// Rejects epilogue operands with the name of a matrix, or of a factor of `scaled`, because a
-/// launch identifies its arguments by name.
+/// launch identifies its arguments by name. The matrices for further values have names, too.
 fn operands_have_names(spec: &SgemmSpec, faults: &mut Faults) {
+    let outputs: Vec<_> = spec.epilogue.iter().flat_map(Epilogue::outputs).collect();
     for (param, _) in spec.epilogue.iter().flat_map(Epilogue::named) {
         match param.name.as_str() {
+            name if outputs.iter().any(|output| output == name) => {
+                faults.0.push(messages::name_of_output(param));
+            }
             "a" | "b" => faults.0.push(messages::name_of_matrix(param)),
             name if spec.scaled && SgemmSpec::FACTORS.contains(&name) => {
                 faults.0.push(messages::name_of_factor(param));
             }
             _ => {}
         }
+    }
+}
+
+/// Rejects epilogue operands that only a batch has.
+fn operands_of_batch(spec: &SgemmSpec, faults: &mut Faults) {
+    if let (None, Some(param)) = (spec.batch, spec.operand_of_batch()) {
+        faults.0.push(messages::operand_of_batch(param));
     }
 }
 

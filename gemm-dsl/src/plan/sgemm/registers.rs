@@ -44,11 +44,13 @@ impl Registers {
         };
         let of = |along| match along {
             Along::Nothing => 0,
-            Along::N => cols.into(),
-            Along::M => 1,
+            Along::N | Along::BatchN => cols.into(),
+            Along::M | Along::BatchM | Along::Batch => 1,
             Along::Mn => width.into(),
         };
-        let given: u128 = spec.operands().iter().map(|operand| of(operand.along)).sum();
+        let given = spec.operands();
+        let read = given.iter().filter(|operand| !operand.is_output());
+        let given: u128 = read.map(|operand| of(operand.along)).sum();
         given + if spec.reads_c() { of(Along::Mn) } else { 0 }
     }
 

@@ -1,6 +1,8 @@
 //! Epilogue arguments of a GEMM.
 
 use super::SgemmSpec;
+use crate::expr::ClosureParam;
+use crate::spec::Batch;
 use crate::spec::epilogue::{Along, ArgSlot, Epilogue, EpilogueArg, EpilogueInput};
 use std::borrow::Cow;
 
@@ -16,7 +18,8 @@ impl SgemmSpec {
     const MATRICES: usize = 2;
 
     /// Returns the arguments of a launch other than A, B and C, in order: `alpha` and `beta` of
-    /// `scaled`, then the operands of the epilogue except C.
+    /// `scaled`, then the operands of the epilogue except C, then the matrices for its values after
+    /// the first.
     pub fn operands(&self) -> Vec<EpilogueArg> {
         let factors = Self::FACTORS.into_iter().filter(|_| self.scaled);
         let factors = factors.map(|name| (Cow::Borrowed(name), Along::Nothing));
@@ -29,17 +32,31 @@ impl SgemmSpec {
         let placed = factors.chain(named).map(|(name, along)| {
             let slot = match along {
                 Along::Nothing => numbers.next().map(ArgSlot::Number),
-                Along::N | Along::M | Along::Mn => arrays.next().map(ArgSlot::Array),
+                _ => arrays.next().map(ArgSlot::Array),
             };
             slot.map(|slot| EpilogueArg { name, along, slot })
         });
-        placed.flatten().collect()
+        let outputs = self.epilogue.iter().flat_map(Epilogue::outputs).zip(1..);
+        let outputs = outputs.map(|(name, nth)| EpilogueArg {
+            name,
+            along: Along::Mn,
+            slot: ArgSlot::Output(nth),
+        });
+        placed.flatten().chain(outputs).collect()
     }
 
     /// Returns true if the epilogue uses the K of the whole problem, which may differ from the
     /// kernel's K.
     pub(crate) fn names_depth(&self) -> bool {
         self.scaled && self.epilogue.as_ref().is_some_and(|epilogue| epilogue.closure().reads("k"))
+    }
+
+    /// Returns the first operand with an element of its own for each GEMM of a batch.
+    pub(crate) fn operand_of_batch(&self) -> Option<&ClosureParam> {
+        let mut named = self.epilogue.iter().flat_map(Epilogue::named);
+        let of_batch =
+            |input| matches!(input, EpilogueInput::Operand(along) if along.is_of_batch());
+        named.find(|(_, input)| of_batch(*input)).map(|(param, _)| param)
     }
 
     /// Returns true if the kernel reads C before it writes C.
@@ -59,6 +76,15 @@ impl Epilogue {
     pub fn operands(&self) -> Vec<EpilogueArg> {
         SgemmSpec::default().epilogue(self.clone()).operands()
     }
+
+    /// Returns the smallest kernel that can take the epilogue.
+    pub(crate) fn smallest_kernel(self) -> SgemmSpec {
+        let spec = SgemmSpec::default().epilogue(self);
+        match spec.operand_of_batch() {
+            Some(_) => spec.batch(Batch::Strided),
+            None => spec,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -69,8 +95,8 @@ mod tests {
     /// two share one.
     #[test]
     fn each_operand_has_a_slot_of_its_own() {
-        let line = "scaled, epilogue: |acc, x[n], y, c[m, n], z[m], w[m, n], v| acc + x + y + z + \
-            w + v + c";
+        let line = "scaled, epilogue: |acc, x[n], y, c[m, n], z[m], w[m, n], v| (acc + x + y + z, \
+            w + v + c, x)";
         let spec: SgemmSpec = line.parse().expect("a sound line");
         let operands = spec.operands().into_iter();
         let slots: Vec<_> = operands.map(|operand| (operand.to_string(), operand.slot)).collect();
@@ -82,6 +108,8 @@ mod tests {
             ("z[m]", ArgSlot::Array(3)),
             ("w[m, n]", ArgSlot::Array(4)),
             ("v", ArgSlot::Number(3)),
+            ("c2[m, n]", ArgSlot::Output(1)),
+            ("c3[m, n]", ArgSlot::Output(2)),
         ];
         assert_eq!(slots, expected.map(|(name, slot)| (name.to_owned(), slot)));
     }

@@ -1,9 +1,12 @@
 //! Operands that are passed by name.
 
 use super::sealed::{Give, GiveAll};
-use super::{Along, EpilogueArg, GivenOperands, OperandValue, Operands, OperandsFor, sealed};
+use super::{
+    Along, EpilogueArg, GivenOperands, OperandForm, OperandForms, Operands, OperandsFor, sealed,
+};
 use crate::error::{Error, Result};
 use crate::operand::Input;
+use crate::view::MatrixMutOf;
 use gemm_dsl::error::counted;
 use std::fmt;
 
@@ -36,8 +39,9 @@ use std::fmt;
 #[derive(Clone, Copy, Debug)]
 pub enum ByName {}
 
-/// Operand that can be passed by name: an `f32`, or a reference to a vector or a matrix of `f32` on
-/// a device.
+/// Operand that can be passed by name: an `f32`, a reference to a vector or a matrix of `f32` on a
+/// device, or a mutable reference to a matrix that the epilogue writes besides C. These matrices
+/// are called `c2`, `c3` and `c4`.
 ///
 /// ```
 /// use gemm_runtime::bounds::AnyOperand;
@@ -82,15 +86,16 @@ impl Operands for ByName {
 }
 
 impl sealed::Operands for ByName {
-    const KINDS: Option<&'static [Along]> = None;
+    const KINDS: Option<&'static [&'static str]> = None;
 }
 
 impl<V: Input<Element = f32> + ?Sized> AnyOperand for &V {}
+impl<V: MatrixMutOf<f32> + ?Sized> AnyOperand for &mut V {}
 impl AnyOperand for f32 {}
 impl OperandsFor<ByName> for Named<'_> {}
 
 impl GiveAll for Named<'_> {
-    fn give_all(&self, operands: &[EpilogueArg]) -> Result<GivenOperands<'_>> {
+    fn forms(&self, operands: &[EpilogueArg]) -> Result<OperandForms> {
         for (n, (name, _)) in self.0.iter().enumerate() {
             if operands.iter().all(|operand| operand.name != *name) {
                 let takes = operands.iter().map(ToString::to_string).collect();
@@ -100,43 +105,65 @@ impl GiveAll for Named<'_> {
                 return Err(Error::RepeatedOperand { operand: name.clone() });
             }
         }
-        let mut beside = GivenOperands::default();
+        let mut forms = OperandForms::new();
         for operand in operands {
             let of_name = self.0.iter().find(|(name, _)| *name == operand.name);
             let Some((_, given)) = of_name else {
-                let (operand, needed) = (operand.to_string(), operand.along.meaning());
+                let (operand, needed) = (operand.to_string(), operand.meaning());
                 return Err(Error::MissingOperand { operand, needed, method: "operand" });
             };
-            let given = given.give();
-            fits(operand, &given)?;
-            beside.push(given);
+            let form = given.form();
+            fits(operand, form)?;
+            forms.push(form);
         }
+        Ok(forms)
+    }
+
+    fn give_all(&mut self, operands: &[EpilogueArg]) -> Result<GivenOperands<'_>> {
+        self.forms(operands)?;
+        let place = |name: &str| operands.iter().position(|operand| operand.name == name);
+        self.0.sort_by_key(|(name, _)| place(name));
+        let mut beside = GivenOperands::default();
+        self.0.iter_mut().for_each(|(_, given)| beside.push(given.give()));
         Ok(beside)
     }
 }
 
-/// Checks that an operand is a scalar, a vector or a matrix, as the kernel requires.
-fn fits(operand: &EpilogueArg, given: &OperandValue<'_>) -> Result<()> {
+/// Checks that an operand is a scalar, a vector, a matrix or a matrix to be written, as the kernel
+/// requires.
+fn fits(operand: &EpilogueArg, given: OperandForm) -> Result<()> {
+    let (is_output, is_matrix) = (operand.is_output(), operand.along.is_matrix());
     let (found, remedy) = match (operand.along, given) {
-        (Along::Nothing, OperandValue::Number(_))
-        | (Along::N | Along::M, OperandValue::Array(_, None))
-        | (Along::Mn, OperandValue::Array(_, Some(_))) => return Ok(()),
-        (_, OperandValue::Number(number)) => {
+        (_, OperandForm::Output(_)) if is_output => return Ok(()),
+        (Along::Nothing, OperandForm::Number(_)) => return Ok(()),
+        (along, OperandForm::Array(_, shape))
+            if along != Along::Nothing && is_matrix == shape.is_some() && !is_output =>
+        {
+            return Ok(());
+        }
+        (_, OperandForm::Number(number)) => {
             (format!("the number {number}"), "Upload the elements and pass a reference to them")
         }
-        (along, OperandValue::Array(elements, shape)) => {
+        (_, OperandForm::Output(shape)) => (
+            format!("a matrix of {}x{} to be written", shape.rows, shape.cols),
+            "Pass a shared reference, because the kernel only reads the operand",
+        ),
+        (along, OperandForm::Array(len, shape)) => {
             let found = match shape {
-                None => format!("a vector of {}", counted(elements.len() as u64, "element")),
+                None => format!("a vector of {}", counted(len as u64, "element")),
                 Some(shape) => format!("a matrix of {}x{}", shape.rows, shape.cols),
             };
             let remedy = match along {
+                _ if is_output => "Pass a mutable reference to a matrix, such as `&mut c2`",
                 Along::Nothing => "Pass the number itself, an `f32`",
-                Along::N | Along::M => "Pass a buffer, or a part of one",
                 Along::Mn => "Pass a view, such as `MatrixRef::new(&elements, m, n)`",
+                Along::BatchN => "Pass a view, such as `MatrixRef::new(&elements, batch, n)`",
+                Along::BatchM => "Pass a view, such as `MatrixRef::new(&elements, batch, m)`",
+                Along::N | Along::M | Along::Batch => "Pass a buffer, or a part of one",
             };
             (found, remedy)
         }
     };
-    let (operand, needed) = (operand.to_string(), operand.along.meaning());
+    let (operand, needed) = (operand.to_string(), operand.meaning());
     Err(Error::WrongOperand { operand, needed, found, remedy })
 }

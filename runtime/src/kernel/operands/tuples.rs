@@ -3,7 +3,8 @@
 
 use super::sealed::Give;
 use super::{
-    Along, EpilogueArg, GivenOperands, OperandFor, OperandKind, Operands, OperandsFor, sealed,
+    EpilogueArg, GivenOperands, OperandFor, OperandForms, OperandKind, Operands, OperandsFor,
+    sealed,
 };
 use crate::error::Result;
 
@@ -12,39 +13,46 @@ impl Operands for () {
 }
 
 impl sealed::Operands for () {
-    const KINDS: Option<&'static [Along]> = Some(&[]);
+    const KINDS: Option<&'static [&'static str]> = Some(&[]);
 }
 
 impl OperandsFor<()> for () {}
 
 impl sealed::GiveAll for () {
-    fn give_all(&self, _: &[EpilogueArg]) -> Result<GivenOperands<'_>> {
+    fn forms(&self, _: &[EpilogueArg]) -> Result<OperandForms> {
+        Ok(OperandForms::new())
+    }
+
+    fn give_all(&mut self, _: &[EpilogueArg]) -> Result<GivenOperands<'_>> {
         Ok(GivenOperands::default())
     }
 }
 
-impl<K: OperandKind, V: ?Sized> OperandsFor<(K,)> for &V where Self: OperandFor<K> {}
+/// Implements the traits for a single value, which stands for a tuple of one.
+macro_rules! alone {
+    ([$($generic:tt)*] $given:ty) => {
+        impl<K: OperandKind, $($generic)*> OperandsFor<(K,)> for $given where Self: OperandFor<K> {}
 
-impl<V: ?Sized> sealed::GiveAll for &V
-where
-    Self: Give,
-{
-    fn give_all(&self, _: &[EpilogueArg]) -> Result<GivenOperands<'_>> {
-        let mut beside = GivenOperands::default();
-        beside.push(self.give());
-        Ok(beside)
-    }
+        impl<$($generic)*> sealed::GiveAll for $given
+        where
+            Self: Give,
+        {
+            fn forms(&self, _: &[EpilogueArg]) -> Result<OperandForms> {
+                Ok(OperandForms::from_slice(&[self.form()]))
+            }
+
+            fn give_all(&mut self, _: &[EpilogueArg]) -> Result<GivenOperands<'_>> {
+                let mut beside = GivenOperands::default();
+                beside.push(self.give());
+                Ok(beside)
+            }
+        }
+    };
 }
 
-impl OperandsFor<(f32,)> for f32 {}
-
-impl sealed::GiveAll for f32 {
-    fn give_all(&self, _: &[EpilogueArg]) -> Result<GivenOperands<'_>> {
-        let mut beside = GivenOperands::default();
-        beside.push(self.give());
-        Ok(beside)
-    }
-}
+alone!([V: ?Sized] &V);
+alone!([V: ?Sized] &mut V);
+alone!([] f32);
 
 /// Implements the traits for the list in brackets, then for each longer list: every step adds one
 /// of the following kinds.
@@ -59,13 +67,17 @@ macro_rules! lists {
         }
 
         impl<$($kind: OperandKind,)*> sealed::Operands for ($($kind,)*) {
-            const KINDS: Option<&'static [Along]> = Some(&[$($kind::ALONG,)*]);
+            const KINDS: Option<&'static [&'static str]> = Some(&[$($kind::KIND,)*]);
         }
 
         impl<$($kind, $given: OperandFor<$kind>,)*> OperandsFor<($($kind,)*)> for ($($given,)*) {}
 
         impl<$($given: Give,)*> sealed::GiveAll for ($($given,)*) {
-            fn give_all(&self, _: &[EpilogueArg]) -> Result<GivenOperands<'_>> {
+            fn forms(&self, _: &[EpilogueArg]) -> Result<OperandForms> {
+                Ok([$(self.$at.form()),*].into_iter().collect())
+            }
+
+            fn give_all(&mut self, _: &[EpilogueArg]) -> Result<GivenOperands<'_>> {
                 let mut beside = GivenOperands::default();
                 $(beside.push(self.$at.give());)*
                 Ok(beside)

@@ -6,7 +6,7 @@ use crate::kernel_arg::Address;
 use crate::launch::BoundArray;
 use crate::operand::LocatedOperand;
 use crate::shape::{Batch, Shape};
-use gemm_dsl::ir::{Elem, VECTOR_BYTES};
+use gemm_dsl::ir::{Elem, Extent, VECTOR_BYTES};
 use gemm_dsl::spec::{Along, EpilogueArg, GemmLayout, GemmTypes};
 use gemm_dsl::tables::{SgemmShape, StridedItems, lines_take_vectors};
 
@@ -205,7 +205,23 @@ pub(super) struct ExtentsOfC {
     pub(super) is_transposed: bool,
 }
 
-/// Checks that an epilogue operand has all elements that the kernel reads.
+/// Checks that GEMMs of a batch do not share a matrix that they write.
+fn one_for_each<B: Backend>(
+    argument: &str,
+    array: &LocatedOperand<'_, B>,
+    products: Option<usize>,
+) -> Result<()> {
+    let is_single = array.shape.is_some_and(|shape| shape.batch.is_none());
+    match products.filter(|products| is_single && *products != 1) {
+        None => Ok(()),
+        Some(products) => {
+            let (first, other) = ((argument.to_owned(), 1), ("c".to_owned(), products));
+            Err(Error::Extents { extent: Extent::BATCH, first, other })
+        }
+    }
+}
+
+/// Checks that an epilogue operand has all elements that the kernel reads or writes.
 pub(super) fn bind_beside<'n, B: Backend>(
     operand: &'n EpilogueArg,
     array: &'n LocatedOperand<'_, B>,
@@ -214,26 +230,32 @@ pub(super) fn bind_beside<'n, B: Backend>(
     fits: bool,
 ) -> Result<BoundArray<'n, B>> {
     let ExtentsOfC { rows, cols, is_transposed } = of_c;
-    let (NamedExtent { name, value: needed }, is_row) = match operand.along {
+    let of_batch = || NamedExtent::new("batch", products.unwrap_or(1) as u64);
+    let (NamedExtent { name, value: needed }, each) = match operand.along {
         Along::Nothing => unreachable!("SgemmSpec::operands: an array has an axis"),
         Along::Mn => {
             if let Some(shape) = array.shape.filter(|_| is_transposed && fits) {
                 fits_transposed(operand, &shape, rows, cols)?;
             }
+            if operand.is_output() {
+                one_for_each(&operand.name, array, products)?;
+            }
             let matrix = bind(&operand.name, array, rows, cols, false, fits)?;
             return matrix.for_each_of(products);
         }
+        Along::BatchN => return bind(&operand.name, array, of_batch(), cols, false, fits),
+        Along::BatchM => return bind(&operand.name, array, of_batch(), rows, false, fits),
+        Along::Batch => (of_batch(), "matrix"),
         // All GEMMs of a batch share the vector.
-        Along::N => (cols, is_transposed),
-        Along::M => (rows, !is_transposed),
+        Along::N => (cols, if is_transposed { "row" } else { "column" }),
+        Along::M => (rows, if is_transposed { "column" } else { "row" }),
     };
-    let lines = if is_row { "row" } else { "column" };
     let (_, has) = array.array(&operand.name)?;
     if has < needed {
         return Err(Error::WrongExtent {
             argument: operand.name.to_string(),
             has,
-            need: format!("{name} = {needed} are needed, one for each {lines} of C"),
+            need: format!("{name} = {needed} are needed, one for each {each} of C"),
         });
     }
     Ok(BoundArray::vector(&operand.name, array.place.clone(), needed))

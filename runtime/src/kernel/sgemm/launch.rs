@@ -1,20 +1,21 @@
 //! Launch of a GEMM: choice of the kernel for its matrices, and binding of arguments.
 
 use super::super::Callee;
-use super::super::operands::{self, GivenOperands, OperandsFor};
+use super::super::operands::{self, OperandsFor};
 use super::super::table::ParsedTable;
 use super::bind::{ExtentsOfC, NamedExtent, bind, bind_beside, shape_of, wrong_shape};
 use super::problem;
 use crate::device::{Device, dispatch};
 use crate::error::{Error, Result};
 use crate::launch::launch;
-use crate::operand::{Input, Output, read, resolve, write};
+use crate::operand::{Input, Output, read, resolve, resolve_mut, write};
 use crate::program::CachedProgram;
 use crate::report::LaunchReport;
+use crate::shape::Shape;
 use crate::splits::SplitBuffers;
 use crate::view::{MatrixMut, MatrixRef};
 use gemm_dsl::ir::{Extent, Operand};
-use gemm_dsl::spec::{EpilogueArg, Factor, SgemmSpec};
+use gemm_dsl::spec::{Along, EpilogueArg, Factor, SgemmSpec};
 use gemm_dsl::tables::{SgemmProblem, SgemmShape};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -150,29 +151,31 @@ pub(crate) fn launch_chosen<E>(
     chooses: &dyn Chooses,
     device: &Device,
     matrices: GemmMatrices<'_, MatrixRef<'_>, MatrixRef<'_>, MatrixMut<'_>>,
-    operands: &impl OperandsFor<E>,
+    operands: &mut impl OperandsFor<E>,
 ) -> Result<LaunchReport> {
     let GemmMatrices { a, b, c, .. } = &matrices;
     let size = extents(*a, *b, NamedMatrix::new(c.name, &*c.matrix))?;
     run(ProgramSource::Of(chooses), device, matrices, size, operands)
 }
 
-/// Shape of A, B and C on a device, and of the operands, for the choice of a rule.
+/// Shape of A, B and C on a device, for the choice of a rule. `has_padding` is true if operands are
+/// padded.
 pub(crate) fn shape_on(
     device: &Device,
     matrices: [NamedMatrix<&MatrixRef<'_>>; 3],
     size: (usize, usize, usize),
-    operands: &GivenOperands<'_>,
+    has_padding: bool,
 ) -> Result<SgemmShape> {
     dispatch!(device, on => {
         let [a, b, c] = matrices.map(|of| read(on, of.matrix, of.name));
-        Ok(padded_as(operands, shape_of([&a?, &b?, &c?], size)))
+        Ok(padded_as(has_padding, shape_of([&a?, &b?, &c?], size)))
     })
 }
 
-/// Shape of a GEMM with operands. A kernel takes padded operands if it takes padded matrices.
-fn padded_as(operands: &GivenOperands<'_>, shape: SgemmShape) -> SgemmShape {
-    shape.padded(shape.padded || operands.has_padding())
+/// Shape of a GEMM whose operands may be padded. A kernel takes padded operands if it takes padded
+/// matrices.
+fn padded_as(has_padding: bool, shape: SgemmShape) -> SgemmShape {
+    shape.padded(shape.padded || has_padding)
 }
 
 /// Launches the GEMM of a kernel or a table; `size` is (m, n, k).
@@ -181,7 +184,7 @@ pub(super) fn multiply<E, A, B, C>(
     device: &Device,
     matrices: GemmMatrices<'_, A, B, C>,
     size: (usize, usize, usize),
-    operands: &impl OperandsFor<E>,
+    operands: &mut impl OperandsFor<E>,
 ) -> Result<LaunchReport>
 where
     A: Input + ?Sized,
@@ -214,13 +217,20 @@ fn run<E, A, B, C>(
     device: &Device,
     matrices: GemmMatrices<'_, A, B, C>,
     size: (usize, usize, usize),
-    operands: &impl OperandsFor<E>,
+    operands: &mut impl OperandsFor<E>,
 ) -> Result<LaunchReport>
 where
     A: Input + ?Sized,
     B: Input + ?Sized,
     C: Output + ?Sized,
 {
+    let has_padding = match &of {
+        ProgramSource::One(_) => false,
+        ProgramSource::Of(chooses) => {
+            let named = chooses.operands();
+            operands::has_padding(named, &operands.forms(named)?)
+        }
+    };
     let beside = operands.give_all(of.operands())?;
     let GemmMatrices { a: in_a, b: in_b, c: out, splits, is_transposed } = matrices;
     let [rows, cols] = if is_transposed { ["n", "m"] } else { ["m", "n"] };
@@ -233,7 +243,7 @@ where
         let program = match of {
             ProgramSource::One(program) => program,
             ProgramSource::Of(chooses) => {
-                let shape = padded_as(&beside, shape_of([&a, &b, &c], size));
+                let shape = padded_as(has_padding, shape_of([&a, &b, &c], size));
                 let problem = problem(shape, device);
                 device.programs().get::<SgemmSpec>(chooses.line(&problem)?)?
             }
@@ -259,11 +269,19 @@ where
         // A guard records the use of its operand when it is dropped, so it must not be dropped
         // before the launch.
         let mut used = SmallVec::<[_; 4]>::new();
+        let turned = |of: &EpilogueArg, shape: Shape| match is_transposed && of.along == Along::Mn {
+            true => shape.transposed(),
+            false => shape,
+        };
         let names = operands::arrays(program.operands());
         for ((of, operand), (elements, shape)) in names.zip(beside.arrays) {
-            let turned = shape.filter(|_| is_transposed).map(|shape| shape.transposed());
-            let shape = turned.or(shape);
+            let shape = shape.map(|shape| turned(of, shape));
             used.push((of, operand, resolve(on, elements, shape, &of.name)?));
+        }
+        let names = operands::outputs(program.operands());
+        for ((of, operand), (elements, shape)) in names.zip(beside.outputs) {
+            let shape = Some(turned(of, shape));
+            used.push((of, operand, resolve_mut(on, elements, shape, &of.name)?));
         }
         let mut arrays = SmallVec::<[_; 8]>::new();
         arrays.extend([(Operand::Input(0), a), (Operand::Input(1), b)]);

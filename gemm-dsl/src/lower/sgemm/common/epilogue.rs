@@ -141,10 +141,11 @@ fn outputs(
     guards: bool,
 ) {
     let p = &block.problem;
+    let operands = finish.operands.items(b);
     let operands = match block.rows.count {
         // A thread with a single row reads the operands of a column only once anyway.
-        1 => finish.operands.clone(),
-        _ => finish.operands.columns(b, block.cols.name.into(), |b, arrays| {
+        1 => operands,
+        _ => operands.columns(b, block.cols.name.into(), |b, arrays| {
             columns(b, block, arrays, guards);
         }),
     };
@@ -203,7 +204,8 @@ fn looped(
     let dims = [all.into(), block.epilogue_threads.clone()];
     let meaning = "staged accumulators; each thread reads only its own";
     let sums = b.shared("sums", block.plan.types().acc, dims, BufferLayout::row_major(2), meaning);
-    let sums = StagedSums { block, finish, sums, all };
+    let operands = finish.operands.items(b);
+    let sums = StagedSums { block, finish, operands, sums, all };
     let in_range = if plan.guards() == Guards::None { "" } else { " that are in range" };
     let staged = match is_whole {
         true => "all accumulators",
@@ -237,6 +239,8 @@ fn looped(
 struct StagedSums<'s> {
     block: &'s AccumulatorTile<'s>,
     finish: &'s EpilogueExpression<'s>,
+    /// Operands of the epilogue; those of each GEMM of a batch are loaded.
+    operands: EpilogueArgs,
     sums: BufferId,
     /// Number of accumulators of a thread that are staged at once.
     all: Const,
@@ -267,12 +271,12 @@ impl StagedSums<'_> {
 
     /// Stores the outputs of the staged accumulators. `first` is their first row in the thread.
     fn finish(&self, b: &mut KernelBuilder, first: &Expr) {
-        let Self { block, finish, all, .. } = *self;
+        let Self { block, finish, all, .. } = self;
         let (p, plan) = (&block.problem, block.epilogue);
         let (width, guards) = (plan.width(), plan.guards() != Guards::None);
         let outputs = Outputs { block, finish, guards };
         let each =
-            For::below(0, all).change(Change::Add((width as i32).into())).unroll(Unroll::By(1));
+            For::below(0, *all).change(Change::Add((width as i32).into())).unroll(Unroll::By(1));
         b.loop_("i", each, |b, i| {
             let m = b.let_("m", first.clone() + Expr::from(i) / block.cols.name);
             let row = b.let_("row", block.origin.row + block.rows.element(m.into()));
@@ -286,7 +290,7 @@ impl StagedSums<'_> {
             // A vector store checks its columns itself.
             let inside = if width > 1 { of_row } else { of_row.and(col.clone().lt(p.n)) };
             guarded(b, guards, inside, |b| {
-                let operands = finish.operands.row(b, &row.into());
+                let operands = self.operands.row(b, &row.into());
                 let row = OutputRow { row: row.into(), operands };
                 let each = (0..width as i32).map(|j| {
                     let name = if width > 1 { format!("sum_{j}") } else { "sum".to_owned() };
@@ -340,16 +344,14 @@ impl Outputs<'_> {
     fn one(&self, b: &mut KernelBuilder, row: &OutputRow, j: usize, sums: &OutputSums) {
         let [n, col] = [&sums.n, &sums.col].map(|first| first.clone() + j as i32);
         let held = row.operands.rest(b, ElementOfC { row: &row.row, col: &col }, n, false);
-        let value = self.finish.value(
-            sums.each[j].clone(),
-            ElementOfC { row: &row.row, col: &col },
-            &held,
-            0,
-        );
-        b.store(self.block.problem.c().at(row.row.clone(), col), value);
+        let at = ElementOfC { row: &row.row, col: &col };
+        let values = self.finish.values(sums.each[j].clone(), at, &held, 0);
+        for (output, value) in self.finish.outputs().iter().zip(values) {
+            b.store(output.at(row.row.clone(), col.clone()), value);
+        }
     }
 
-    /// Stores a vector of adjacent outputs of a row.
+    /// Stores a vector of adjacent elements of a row, in each output.
     fn whole(&self, b: &mut KernelBuilder, row: &OutputRow, sums: &OutputSums) {
         let held = row.operands.rest(
             b,
@@ -357,17 +359,23 @@ impl Outputs<'_> {
             sums.n.clone(),
             true,
         );
-        let values = match &sums.whole {
-            Some(whole) if self.finish.is_identity() => whole.clone(),
+        let outputs = self.finish.outputs();
+        let vectors = match &sums.whole {
+            Some(whole) if self.finish.is_identity() => vec![whole.clone()],
             _ => {
-                let value = |j: usize| {
-                    let (sum, col) = (sums.each[j].clone(), sums.col.clone() + j as i32);
-                    self.finish.value(sum, ElementOfC { row: &row.row, col: &col }, &held, j)
-                };
-                Expr::Pack((0..sums.each.len()).map(value).collect())
+                let mut vectors = vec![Vec::new(); outputs.len()];
+                for (j, sum) in sums.each.iter().enumerate() {
+                    let col = sums.col.clone() + j as i32;
+                    let at = ElementOfC { row: &row.row, col: &col };
+                    let values = self.finish.values(sum.clone(), at, &held, j);
+                    vectors.iter_mut().zip(values).for_each(|(vector, value)| vector.push(value));
+                }
+                vectors.into_iter().map(Expr::Pack).collect()
             }
         };
-        b.store(self.block.problem.c().at(row.row.clone(), sums.col.clone()).vector(), values);
+        for (output, vector) in outputs.iter().zip(vectors) {
+            b.store(output.at(row.row.clone(), sums.col.clone()).vector(), vector);
+        }
     }
 
     /// Stores the existing outputs of a vector.

@@ -1,16 +1,17 @@
 //! Operands of the epilogue, including C if it is read: their declaration, and the point at which a
 //! thread loads them.
 //!
-//! A thread may load the operands of its columns first, and then the operands of a row before the
-//! outputs of the row. All remaining operands are loaded for each store. [`LoadedArgs`] contains
-//! all operands of a store.
+//! A thread may load the operands of its GEMM and of its columns first, and then the operands of a
+//! row before the outputs of the row. All remaining operands are loaded for each store.
+//! [`LoadedArgs`] contains all operands of a store.
 
 use super::problem::{GemmProblem, Matrix, batched};
 use crate::ir::{
-    Access, BufferId, Elem, Expr, KernelBuilder, Operand, Requirement, Scalar, Source, Ty, joined,
+    Access, BufferId, Elem, Expr, KernelBuilder, Operand, Requirement, Scalar, Source, Ty, Var,
+    joined,
 };
 use crate::plan::SgemmPlan;
-use crate::spec::{Along, ArgSlot, EpilogueArg, SgemmSpec};
+use crate::spec::{Along, ArgSlot, EpilogueArg, SgemmSpec, Sharing};
 
 /// Epilogue operands and the state of their loading: the spec's operands in order, then C.
 #[derive(Clone)]
@@ -39,20 +40,27 @@ enum ArgSource {
     Kept(BufferId),
     /// Global memory, with one element for each row of C.
     Row(ArgLine),
-    /// Loaded value that applies to all outputs of a row.
-    OfRow(Expr),
+    /// Global memory, with one element for each GEMM of a batch.
+    Item(Access),
+    /// Loaded value that applies to all outputs of a row, or of the GEMM.
+    Loaded(Expr),
     /// Global memory, with one element for each element of C. If there is a condition and it is
     /// false, the value is 0.
     Element(Matrix, Option<Expr>),
 }
 
-/// Array with one element for each column or row of C, shared by all GEMMs of a batch.
+/// Array with one element for each column or row of C.
 #[derive(Clone, Copy)]
-pub(crate) struct ArgLine(BufferId);
+pub(crate) struct ArgLine {
+    buffer: BufferId,
+    /// GEMM of the batch, if each has a line of its own.
+    product: Option<Var>,
+}
 
 impl ArgLine {
     pub(crate) fn at(&self, i: impl Into<Expr>) -> Access {
-        Access::new(self.0, [i.into()])
+        let product = self.product.map(Expr::from);
+        Access::new(self.buffer, product.into_iter().chain([i.into()]))
     }
 }
 
@@ -71,8 +79,10 @@ impl EpilogueArgs {
     pub(crate) fn declare(b: &mut KernelBuilder, plan: &SgemmPlan, problem: &GemmProblem) -> Self {
         let spec = plan.spec();
         let vectors = plan.epilogue_plan().is_some_and(|epilogue| epilogue.width() > 1);
-        let declared = spec.operands().into_iter().map(|operand| {
+        let read = spec.operands().into_iter().filter(|operand| !operand.is_output());
+        let declared = read.map(|operand| {
             let (value, own) = match operand.slot {
+                ArgSlot::Output(_) => unreachable!("filter: the operand is read"),
                 ArgSlot::Number(nth) => {
                     let number = b.scalar(
                         &operand.name,
@@ -115,6 +125,18 @@ impl EpilogueArgs {
         found.map_or_else(|| unreachable!("declare: `{name}` is there"), |(nth, _)| nth)
     }
 
+    /// Loads the operands of a GEMM of a batch.
+    pub(crate) fn items(&self, b: &mut KernelBuilder) -> Self {
+        let mut read = self.clone();
+        for beside in &mut read.0 {
+            if let ArgSource::Item(memory) = &beside.value {
+                let own = b.let_(&beside.own, memory.clone().load());
+                beside.value = ArgSource::Loaded(own.into());
+            }
+        }
+        read
+    }
+
     /// Loads the operands of a thread's columns before the loop over its rows. `fill` copies them
     /// from global memory to arrays of `count` registers.
     pub(crate) fn columns(
@@ -146,7 +168,7 @@ impl EpilogueArgs {
         for beside in &mut read.0 {
             if let ArgSource::Row(memory) = beside.value {
                 let own = b.let_(&beside.own, memory.at(row.clone()).load());
-                beside.value = ArgSource::OfRow(own.into());
+                beside.value = ArgSource::Loaded(own.into());
             }
         }
         read
@@ -180,10 +202,11 @@ impl EpilogueArgs {
         };
         let each = self.0.iter().map(|arg| match &arg.value {
             ArgSource::Number(number) => ArgValue::Same((*number).into()),
-            ArgSource::OfRow(value) => ArgValue::Same(value.clone()),
+            ArgSource::Loaded(value) => ArgValue::Same(value.clone()),
             ArgSource::Kept(kept) => ArgValue::Kept(*kept),
             ArgSource::Column(memory) => read(arg, memory.at(at.col.clone()), None),
             ArgSource::Row(memory) => ArgValue::Same(memory.at(at.row.clone()).load()),
+            ArgSource::Item(memory) => ArgValue::Same(memory.clone().load()),
             ArgSource::Element(memory, when) => {
                 read(arg, memory.at(at.row.clone(), at.col.clone()), when.as_ref())
             }
@@ -237,54 +260,156 @@ fn array(
     operand: &EpilogueArg,
     vectors: bool,
 ) -> ArgSource {
-    let ArgSlot::Array(nth) = operand.slot else { unreachable!("declare: a number has no array") };
-    let (name, of) = (&*operand.name, Operand::Input(nth));
-    let elem = plan.types().acc;
-    let lanes = u64::from(elem.vector_lanes());
-    let memory = b.global(name, elem, of);
+    let ArgSlot::Array(nth) = operand.slot else { unreachable!("declare: the operand is read") };
+    let of = Operand::Input(nth);
+    let buffer = b.global(&operand.name, plan.types().acc, of);
     b.mark_user_named();
+    let array = DeclaredArray { buffer, of, name: &operand.name, nth };
     let (m, n) = (Expr::from(problem.m), Expr::from(problem.n));
-    let value = match operand.along {
+    match operand.along {
         Along::Nothing => {
             unreachable!("SgemmSpec::operands: an operand without an axis is a number")
         }
-        Along::N => {
-            b.shape(memory, [n], [1.into()]);
-            ArgSource::Column(ArgLine(memory))
-        }
-        // The operand is never read in vectors.
+        // An operand with elements along M alone is never read in vectors.
         Along::M => {
-            b.shape(memory, [m], [1.into()]);
-            return ArgSource::Row(ArgLine(memory));
+            b.shape(buffer, [m], [1.into()]);
+            ArgSource::Row(ArgLine { buffer, product: None })
+        }
+        Along::BatchM => {
+            array.declare_lines(b, problem, m);
+            ArgSource::Row(ArgLine { buffer, product: problem.product })
+        }
+        Along::Batch => {
+            let (count, product) = of_batch(problem.batch.zip(problem.product));
+            b.shape(buffer, [count.into()], [1.into()]);
+            ArgSource::Item(Access::new(buffer, [product.into()]))
+        }
+        Along::N => {
+            b.shape(buffer, [n], [1.into()]);
+            array.require_vectors(b, plan, None, vectors);
+            ArgSource::Column(ArgLine { buffer, product: None })
+        }
+        Along::BatchN => {
+            let apart = array.declare_lines(b, problem, n);
+            array.require_vectors(b, plan, Some(apart), vectors);
+            ArgSource::Column(ArgLine { buffer, product: problem.product })
         }
         Along::Mn => {
-            let outer = problem.batch.map(|count| {
-                let source = Source::Stride { operand: of, dim: 0 };
-                let apart = b.scalar(&called("stride", name, nth), Ty::U64, source);
-                b.mark_user_named();
-                if vectors {
-                    b.require(Requirement::Multiple { scalar: apart, of: lanes });
-                }
-                (count, apart)
-            });
-            let stride = match plan.pitched() {
-                true => {
-                    let source = Source::Stride { operand: of, dim: usize::from(outer.is_some()) };
-                    let stride = b.scalar(&called("ld", name, nth), Ty::I32, source);
-                    b.mark_user_named();
-                    stride
-                }
-                false => problem.n,
-            };
-            batched(b, memory, outer, [m, n], [stride.into(), 1.into()]);
-            if vectors && plan.pitched() {
-                b.require(Requirement::Multiple { scalar: stride, of: lanes });
-            }
-            ArgSource::Element(Matrix { buffer: memory, stride, batch: problem.product }, None)
+            let matrix = array.declare_matrix(b, plan, problem, vectors);
+            array.require_vectors(b, plan, None, vectors);
+            ArgSource::Element(matrix, None)
         }
-    };
-    if vectors {
-        b.require(Requirement::Aligned { operand: of, bytes: 16 });
     }
-    value
+}
+
+/// Declares the matrices for the values of the epilogue after the first, and their launch
+/// requirements.
+pub(crate) fn outputs(
+    b: &mut KernelBuilder,
+    plan: &SgemmPlan,
+    problem: &GemmProblem,
+) -> Vec<Matrix> {
+    let vectors = plan.epilogue_plan().is_some_and(|epilogue| epilogue.width() > 1);
+    let outputs = plan.spec().operands().into_iter().filter(EpilogueArg::is_output);
+    let outputs = outputs.map(|operand| {
+        let ArgSlot::Output(nth) = operand.slot else { unreachable!("is_output: it is written") };
+        let of = Operand::Output(nth);
+        let name = operand.name.to_uppercase();
+        let buffer = b.global(&name, plan.types().c, of);
+        // Whichever block is last, each element is stored once.
+        if plan.sharing() != Sharing::Whole {
+            b.exclusive(buffer);
+        }
+        let array = DeclaredArray { buffer, of, name: &operand.name, nth };
+        let matrix = array.declare_matrix(b, plan, problem, vectors);
+        array.require_vectors(b, plan, None, vectors);
+        matrix
+    });
+    outputs.collect()
+}
+
+/// Parameter of an operand while the kernel declares it.
+struct DeclaredArray<'o> {
+    buffer: BufferId,
+    of: Operand,
+    name: &'o str,
+    /// Index of the array among the inputs, or among the outputs.
+    nth: usize,
+}
+
+impl DeclaredArray<'_> {
+    /// Adds a parameter for the distance between the parts of the GEMMs of a batch, in elements.
+    fn declare_distance(&self, b: &mut KernelBuilder) -> Scalar {
+        let source = Source::Stride { operand: self.of, dim: 0 };
+        let apart = b.scalar(&called("stride", self.name, self.nth), Ty::U64, source);
+        b.mark_user_named();
+        apart
+    }
+
+    /// Sets the shape of an operand with a line of `len` elements for each GEMM of a batch. Returns
+    /// the distance between two lines.
+    fn declare_lines(&self, b: &mut KernelBuilder, problem: &GemmProblem, len: Expr) -> Scalar {
+        let (count, _) = of_batch(problem.batch.zip(problem.product));
+        let apart = self.declare_distance(b);
+        b.shape(self.buffer, [count.into(), len], [apart.into(), 1.into()]);
+        apart
+    }
+
+    /// Sets the shape of an operand with the shape of C.
+    fn declare_matrix(
+        &self,
+        b: &mut KernelBuilder,
+        plan: &SgemmPlan,
+        problem: &GemmProblem,
+        vectors: bool,
+    ) -> Matrix {
+        let lanes = u64::from(plan.types().acc.vector_lanes());
+        let outer = problem.batch.map(|count| {
+            let apart = self.declare_distance(b);
+            if vectors {
+                b.require(Requirement::Multiple { scalar: apart, of: lanes });
+            }
+            (count, apart)
+        });
+        let stride = match plan.pitched() {
+            true => {
+                let dim = usize::from(outer.is_some());
+                let source = Source::Stride { operand: self.of, dim };
+                let stride = b.scalar(&called("ld", self.name, self.nth), Ty::I32, source);
+                b.mark_user_named();
+                stride
+            }
+            false => problem.n,
+        };
+        let dims = [problem.m, problem.n].map(Expr::from);
+        batched(b, self.buffer, outer, dims, [stride.into(), 1.into()]);
+        if vectors && plan.pitched() {
+            b.require(Requirement::Multiple { scalar: stride, of: lanes });
+        }
+        Matrix { buffer: self.buffer, stride, batch: problem.product }
+    }
+
+    /// Adds the launch requirements of an operand that is read in vectors. `apart` is the distance
+    /// between its lines.
+    fn require_vectors(
+        &self,
+        b: &mut KernelBuilder,
+        plan: &SgemmPlan,
+        apart: Option<Scalar>,
+        vectors: bool,
+    ) {
+        if !vectors {
+            return;
+        }
+        if let Some(scalar) = apart {
+            let of = plan.types().acc.vector_lanes().into();
+            b.require(Requirement::Multiple { scalar, of });
+        }
+        b.require(Requirement::Aligned { operand: self.of, bytes: 16 });
+    }
+}
+
+/// Number of GEMMs of a batch, and the index of the block's GEMM.
+fn of_batch(batch: Option<(Scalar, Var)>) -> (Scalar, Var) {
+    batch.unwrap_or_else(|| unreachable!("plan: only a batch has such an operand"))
 }

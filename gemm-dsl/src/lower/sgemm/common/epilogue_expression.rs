@@ -1,7 +1,8 @@
-//! Computation of the stored value from an accumulator: scaling by the rules of BLAS, then the
+//! Computation of the stored values from an accumulator: scaling by the rules of BLAS, then the
 //! user's expression. [`EpilogueArgs`] loads the operands of both.
 
-use super::problem::GemmProblem;
+use super::epilogue_args;
+use super::problem::{GemmProblem, Matrix};
 use crate::expr::Lowered;
 use crate::ir::{Elem, Expr, Extent, FunctionId, KernelBuilder, Scalar, Ty};
 use crate::lower::sgemm::common::epilogue_args::{
@@ -10,14 +11,16 @@ use crate::lower::sgemm::common::epilogue_args::{
 use crate::plan::SgemmPlan;
 use crate::spec::{EpilogueInput, SgemmSpec};
 
-/// Computation of the stored value from an accumulator.
+/// Computation of the stored values from an accumulator.
 pub(crate) struct EpilogueExpression<'p> {
     problem: &'p GemmProblem,
     /// Operands in addition to the accumulator, none of them loaded yet.
     pub operands: EpilogueArgs,
     scaled: Option<Scaled>,
     /// The user's expression, and the indices of its operands after the accumulator.
-    closure: Option<(Lowered, Vec<ArgIndex>)>,
+    closure: Option<(Vec<Lowered>, Vec<ArgIndex>)>,
+    /// Matrices for the values of the expression: C, then the others.
+    outputs: Vec<Matrix>,
     /// Extent of K, which is the full extent even if alpha is zero.
     depth: Scalar,
 }
@@ -54,9 +57,11 @@ impl<'p> EpilogueExpression<'p> {
                 EpilogueInput::Output => operands.nth(C),
                 EpilogueInput::Operand(_) => operands.nth(&param.name),
             });
-            (epilogue.closure().lower(b), taken.collect())
+            (epilogue.closure().lower_all(b), taken.collect())
         });
-        Self { problem, operands, scaled, closure, depth }
+        let others = epilogue_args::outputs(b, plan, problem);
+        let outputs = [problem.c()].into_iter().chain(others).collect();
+        Self { problem, operands, scaled, closure, outputs, depth }
     }
 
     /// Returns true if accumulators are stored unchanged.
@@ -73,9 +78,20 @@ impl<'p> EpilogueExpression<'p> {
         }
     }
 
-    /// Value to store for the element of C at `at`. It is the j-th of the elements whose operands
-    /// are in `held`.
-    pub(crate) fn value(&self, sum: Expr, at: ElementOfC<'_>, held: &LoadedArgs, j: usize) -> Expr {
+    /// Matrices for the values of an element, in order. The first is C.
+    pub(crate) fn outputs(&self) -> &[Matrix] {
+        &self.outputs
+    }
+
+    /// Values to store for the element of C at `at`, one for each output. It is the j-th of the
+    /// elements whose operands are in `held`.
+    pub(crate) fn values(
+        &self,
+        sum: Expr,
+        at: ElementOfC<'_>,
+        held: &LoadedArgs,
+        j: usize,
+    ) -> Vec<Expr> {
         let p = self.problem;
         let sum = match &self.scaled {
             Some(Scaled { function, alpha, beta, c }) => {
@@ -84,16 +100,20 @@ impl<'p> EpilogueExpression<'p> {
             }
             None => sum,
         };
-        let Some((closure, taken)) = &self.closure else { return sum };
-        let params = [sum].into_iter().chain(taken.iter().map(|nth| held.value(*nth, j)));
-        closure.apply(params, |name| match name {
-            "m" => p.m.into(),
-            "n" => p.n.into(),
-            "k" => self.depth.into(),
-            "row" => at.row.clone(),
-            "col" => at.col.clone(),
-            other => unreachable!("EPILOGUE: it has no integer `{other}`"),
-        })
+        let Some((closures, taken)) = &self.closure else { return vec![sum] };
+        let value = |closure: &Lowered| {
+            let sum = [sum.clone()].into_iter();
+            let params = sum.chain(taken.iter().map(|nth| held.value(*nth, j)));
+            closure.apply(params, |name| match name {
+                "m" => p.m.into(),
+                "n" => p.n.into(),
+                "k" => self.depth.into(),
+                "row" => at.row.clone(),
+                "col" => at.col.clone(),
+                other => unreachable!("EPILOGUE: it has no integer `{other}`"),
+            })
+        };
+        closures.iter().map(value).collect()
     }
 }
 

@@ -122,7 +122,7 @@ impl SplitKWorkspace {
         };
         let [parts, words] = extents(plan, sizes)?;
         // Whichever block is last, each element of C is stored once. Matrices of a pointer list may
-        // overlap.
+        // overlap. The matrices of further values are marked where they are declared.
         if !problem.listed {
             b.exclusive(problem.c().buffer);
         }

@@ -79,8 +79,10 @@ fn output(
         let sum = dot_product(b, plan, problem, row, col);
         let at = ElementOfC { row: &row.into(), col: &col.into() };
         let held = finish.operands.rest(b, at, 0.into(), false);
-        let value = finish.value(sum, at, &held, 0);
-        b.store(problem.c().at(row, col), value);
+        let values = finish.values(sum, at, &held, 0);
+        for (output, value) in finish.outputs().iter().zip(values) {
+            b.store(output.at(row, col), value);
+        }
     };
     if plan.guarded() {
         let inside = Expr::from(row).lt(problem.m).and(Expr::from(col).lt(problem.n));

@@ -14,6 +14,15 @@ pub(crate) fn name_of_matrix(param: &ClosureParam) -> SpecError {
     SpecError::at_tokens("epilogue", param.at, message)
 }
 
+pub(crate) fn name_of_output(param: &ClosureParam) -> SpecError {
+    let name = &param.name;
+    let message = format!(
+        "`{name}` is the matrix for a further value of the tuple; use another name, such as \
+         `{name}_value`"
+    );
+    SpecError::at_tokens("epilogue", param.at, message)
+}
+
 pub(crate) fn name_of_factor(param: &ClosureParam) -> SpecError {
     let name = &param.name;
     SpecError::at_tokens(
@@ -23,6 +32,24 @@ pub(crate) fn name_of_factor(param: &ClosureParam) -> SpecError {
             "`{name}` is a factor of a `scaled` GEMM, which scales the accumulator itself; use \
              another name, or leave `scaled` out. A call of `sgemm` that sets `alpha` or `beta` is \
              `scaled`"
+        ),
+    )
+}
+
+pub(crate) fn operand_of_batch(param: &ClosureParam) -> SpecError {
+    let alone: Vec<&str> =
+        param.index.iter().map(String::as_str).filter(|axis| *axis != "batch").collect();
+    let alone = match alone.as_slice() {
+        [] => param.name.clone(),
+        axes => format!("{}[{}]", param.name, axes.join(", ")),
+    };
+    SpecError::at_tokens(
+        "epilogue",
+        param.at,
+        format!(
+            "`{param}` has elements of its own for each GEMM of a batch, and this kernel computes \
+             a single GEMM; add `batch: strided`, or write `{alone}`. A call of `sgemm` is a batch \
+             if its C is one"
         ),
     )
 }
