@@ -1,6 +1,7 @@
 //! GEMM with the arguments of BLAS. The views have the layouts, and a table of this crate chooses
 //! the kernel.
 
+mod calls;
 mod epilogue;
 mod rule_lines;
 mod tables;
@@ -30,6 +31,7 @@ use gemm_dsl::tables::SgemmProblem;
 use std::sync::Arc;
 use tables::{CallFeatures, Shipped, Tables};
 
+pub use calls::SgemmCalls;
 pub use epilogue::{Epilogue, EpilogueSlot};
 pub use warm::warm;
 
