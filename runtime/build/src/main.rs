@@ -66,7 +66,7 @@ struct Build {
     /// Accuracy class of the calls of `sgemm`: ieee, bound or norm
     #[arg(long, requires = "table")]
     accuracy: Option<String>,
-    /// Epilogue of the calls of `sgemm`, such as '|acc, bias[n]| relu(acc + bias)'
+    /// Epilogue of the calls of `sgemm`, such as `|acc, bias[n]| relu(acc + bias)`
     #[arg(long, requires = "table", value_name = "EXPRESSION")]
     epilogue: Option<String>,
     /// Kernels that prepare and use split operands, for GEMMs with `mma: wgmma`

@@ -1,7 +1,7 @@
 //! Archives of real machine code. Ignored without NVRTC, with the reason.
 
 use gemm_build::{Built, Contents, EntryInfo, Error, SgemmCalls, build, entries};
-use gemm_dsl::spec::{Epilogue, GemmLayout};
+use gemm_dsl::spec::{Batch, Epilogue, GemmLayout};
 use gemm_runtime::compile::{self, Arch, Options};
 use gemm_runtime::{Archive, ReduceKernel};
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -88,6 +88,12 @@ fn left_out() -> Outcome {
     ensure(built.notes == [note], || format!("{:?}", built.notes))?;
     let plain = listed(built)?;
     ensure(plain.iter().any(|entry| entry.arch == "sm_80"), || format!("{plain:#?}"))?;
+    let asynchronous = Contents::new().sgemm_kernel("tile: 64x64x16, thread: 8x8, stages: 3")?;
+    let built = build(&["sm_75", "sm_80"], &asynchronous)?;
+    ensure(built.notes.len() == 1 && built.notes[0].ends_with("left out for sm_75"), || {
+        format!("{:?}", built.notes)
+    })?;
+    ensure(listed(built)?.iter().all(|entry| entry.arch == "sm_80"), || "sm_75".to_owned())?;
     let with_splits = listed(build(&["sm_90"], &contents.clone().with_splits())?)?;
     let archs: BTreeSet<&str> = with_splits.iter().map(|entry| &*entry.arch).collect();
     ensure(archs == BTreeSet::from(["sm_90", "sm_90a"]), || format!("{archs:?}"))?;
@@ -112,7 +118,26 @@ fn selected() -> Outcome {
         let has_all = name.contains("scaled") && name.contains(&format!("epilogue: {epilogue}"));
         ensure(has_all, || name.clone())?;
     }
+    for (batch, key) in [(Batch::Strided, "batch: strided"), (Batch::Pointers, "batch: pointers")] {
+        let lines = SgemmCalls::all().batch(batch).lines(80)?;
+        let is_batch = |line: &String| line.contains(key) && !line.contains("scaled");
+        ensure(lines.iter().all(is_batch) && !lines.is_empty(), || format!("{lines:#?}"))?;
+    }
+    // 20 operands leave registers for some rules, and 200 for none of a large GEMM.
+    let sum_of = |count: usize| -> Result<Epilogue, Failed> {
+        let names: Vec<String> = (0..count).map(|n| format!("x{n}")).collect();
+        let parts: Vec<_> =
+            names.chunks(20).map(|part| format!("({})", part.join(" + "))).collect();
+        let text = format!("|acc, {}[n]| acc + {}", names.join("[n], "), parts.join(" + "));
+        Ok(text.parse()?)
+    };
+    let lines = SgemmCalls::all().epilogue(sum_of(20)?).lines(90)?.len();
     let all = SgemmCalls::all().lines(90)?;
+    ensure(lines > 0 && lines < all.len(), || format!("{lines} of {}", all.len()))?;
+    let large = SgemmCalls::for_shapes(132, [(4096, 4096, 4096)]);
+    let none = Contents::new().sgemm(large.epilogue(sum_of(200)?));
+    let error = build(&["sm_90"], &none).map(drop);
+    ensure(matches!(error, Err(Error::Calls { .. })), || format!("{error:?}"))?;
     let of_layout = |layout| SgemmCalls::all().layouts(&[layout]).lines(90);
     let mut united = BTreeSet::new();
     for layout in GemmLayout::ALL {
