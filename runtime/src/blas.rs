@@ -22,6 +22,7 @@ use crate::kernel::{
 use crate::program::CachedProgram;
 use crate::report::LaunchReport;
 use crate::splits::SplitBuffers;
+use crate::trace::{event, span};
 use crate::view::{AsMatrixMutOf, AsMatrixOf, MatrixMut, MatrixRef};
 use crate::warm_up::make;
 use gemm_dsl::ir::Extent;
@@ -142,7 +143,10 @@ impl Chooses for TableCall<'_> {
     }
 
     fn line(&self, problem: &SgemmProblem) -> Result<&str> {
-        Ok(self.table.chosen(problem, self.asked)?.1)
+        span!("choose");
+        let (_, line) = self.table.chosen(problem, self.asked)?;
+        event!("chosen", spec = line);
+        Ok(line)
     }
 }
 

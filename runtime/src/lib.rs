@@ -57,6 +57,9 @@
 //!
 //! * `sim`, on by default, adds [`Device::simulator`] and the module [`sim`]. Without this feature,
 //!   neither gemm-sim nor rayon is built.
+//! * `serde` serialises specs, kernels, tables and epilogues as their text.
+//! * `tracing` adds spans for compilations, choices of a rule and launches.
+//! * `ndarray` adds copies between the device and arrays of the crate ndarray.
 //! * `cuda-version-from-build-system` and `fallback-latest`, on by default, select the version of
 //!   CUDA whose driver interface `cudarc` declares: that of the installed `nvcc`, or the newest if
 //!   there is none. The feature of a version, such as `cuda-12080`, takes precedence.
@@ -100,12 +103,15 @@ mod operand;
 mod program;
 mod report;
 mod segments;
+#[cfg(feature = "serde")]
+mod serialise;
 mod shape;
 #[cfg(feature = "sim")]
 mod simulated;
 mod slot;
 mod split_matrix;
 mod splits;
+mod trace;
 mod transfer;
 mod view;
 mod warm_up;

@@ -3,6 +3,8 @@
 mod asynchronous;
 mod buffers;
 mod matrices;
+#[cfg(feature = "ndarray")]
+mod ndarray;
 
 use crate::backend::host_memory::room;
 use crate::backend::{Backend, Place};
