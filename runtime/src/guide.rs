@@ -16,7 +16,7 @@
 //! | [`races`] | the race detector |
 //! | [`explain`] | reasons for a kernel's speed: `explain` and the book |
 //! | [`archives`] | machine code in the binary: no NVRTC at run time |
-//! | [`interop`] | inside a program that uses cudarc; ndarray, serde and tracing |
+//! | [`interop`] | inside a program that uses cudarc; ndarray, faer, serde and tracing |
 //! | [`many_gpus`] | one GEMM or reduction on several GPUs |
 //! | [`errors`] | errors and frequent questions |
 

@@ -59,7 +59,7 @@
 //!   neither gemm-sim nor rayon is built.
 //! * `serde` serialises specs, kernels, tables and epilogues as their text.
 //! * `tracing` adds spans for compilations, choices of a rule and launches.
-//! * `ndarray` adds copies between the device and arrays of the crate ndarray.
+//! * `ndarray` and `faer` add copies between the device and arrays of these crates.
 //! * `cuda-version-from-build-system` and `fallback-latest`, on by default, select the version of
 //!   CUDA whose driver interface `cudarc` declares: that of the installed `nvcc`, or the newest if
 //!   there is none. The feature of a version, such as `cuda-12080`, takes precedence.

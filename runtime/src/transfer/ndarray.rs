@@ -1,5 +1,6 @@
 //! Copies between the device and arrays of the crate ndarray. Needs the feature `ndarray`.
 
+use super::check_single;
 use crate::backend::host_memory::room;
 use crate::buffer::Buffer;
 use crate::device::Device;
@@ -55,14 +56,7 @@ impl Device {
     /// * The errors of [`Device::download`].
     pub fn download_array2<A: AsMatrix + ?Sized>(&self, matrix: &A) -> Result<Array2<A::Element>> {
         let view = matrix.as_matrix();
-        if let Some(count) = view.count() {
-            return Err(Error::WrongShape {
-                argument: "matrix".to_owned(),
-                has: format!("{count} matrices of {}×{} elements", view.rows(), view.cols()),
-                need: "an `Array2` is one matrix".to_owned(),
-                remedy: "Download the matrices one by one, or all elements with Device::download",
-            });
-        }
+        check_single(&view, "an `Array2`")?;
         let elements = self.download(matrix)?;
         Array2::from_shape_vec((view.rows(), view.cols()), elements)
             .map_err(|error| Error::Internal(format!("the elements of a matrix: {error}")))
