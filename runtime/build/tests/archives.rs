@@ -1,6 +1,6 @@
 //! Archives of real machine code. Ignored without NVRTC, with the reason.
 
-use gemm_build::{Built, Contents, EntryInfo, Error, SgemmCalls, build, entries};
+use gemm_build::{Built, Contents, EntryInfo, Error, SgemmCalls, build, embed, entries};
 use gemm_dsl::spec::{Batch, Epilogue, GemmLayout};
 use gemm_runtime::compile::{self, Arch, Options};
 use gemm_runtime::{Archive, ReduceKernel};
@@ -21,7 +21,7 @@ fn main() -> ExitCode {
         needs_nvrtc("an_archive_has_the_code_of_the_compiler", code),
         needs_nvrtc("kernels_are_left_out_for_older_architectures", left_out),
         needs_nvrtc("calls_of_sgemm_select_rules", selected),
-        Trial::test("architectures_are_checked", architectures),
+        Trial::test("arguments_are_checked", arguments),
         Trial::test("an_empty_archive_needs_no_nvrtc", empty),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
@@ -151,7 +151,7 @@ fn selected() -> Outcome {
     ensure(padded.iter().all(is_padded) && !all.iter().any(is_padded), || format!("{padded:#?}"))
 }
 
-fn architectures() -> Outcome {
+fn arguments() -> Outcome {
     let contents = Contents::new();
     for text in ["", "90", "sm_", "sm_9x", "sm_90b", "compute_90", "sm_9000", "sm_+90", "sm_a"] {
         let error = build(&[text], &contents).map(drop);
@@ -160,6 +160,12 @@ fn architectures() -> Outcome {
     }
     let error = build(&[], &contents).map(drop);
     ensure(matches!(error, Err(Error::NoArch)), || format!("{error:?}"))?;
+    for name in ["", "a/b", "../a", "a.b"] {
+        let error = embed(name, &["sm_90"], &contents);
+        ensure(matches!(error, Err(Error::Name { .. })), || format!("{name}: {error:?}"))?;
+    }
+    let error = embed("kernels", &["sm_90"], &contents);
+    ensure(matches!(error, Err(Error::NoOutDir)), || format!("{error:?}"))?;
     let spec = Contents::new().sgemm_kernel("tile: 8x8").map(drop);
     let Err(error @ Error::Spec { .. }) = spec else { return Err(format!("{spec:?}").into()) };
     ensure(error.to_string().starts_with("sgemm_kernel!(tile: 8x8): "), || error.to_string())

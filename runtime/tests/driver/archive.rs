@@ -48,7 +48,9 @@ pub(super) fn without_nvrtc() -> Outcome {
     whole("warm cache", &without)?;
     // The archive suffices without the disk cache.
     whole("archive", &[settings[0], ("GEMM_CACHE_DIR", ""), ("GEMM_NVRTC_PATH", &empty)])?;
-    whole("bad archive", &without)
+    whole("bad archive", &without)?;
+    let rejects = ("FAKE_CUDA_MODULE", "200");
+    whole("rejected archive", &[without[0], ("GEMM_CACHE_DIR", ""), without[2], rejects])
 }
 
 pub(super) fn write_archive() -> Outcome {
@@ -211,4 +213,17 @@ pub(super) fn bad_archive() -> Outcome {
     };
     let part = "the archive `damaged` cannot be used: its machine code of a kernel for sm_90";
     ensure(error.to_string().contains(part), || error.to_string())
+}
+
+/// The error of a driver that rejects archived code names the archive and the compiler.
+pub(super) fn rejected_archive() -> Outcome {
+    let device = Device::cuda(0)?;
+    device.add_archive(archive()?)?;
+    let error = SUM.warm(&device).map(drop);
+    let Err(error @ Error::Ahead { .. }) = error else { return Err(format!("{error:?}").into()) };
+    let message = error.to_string();
+    for part in ["from the archive `kernels`", "NVRTC 13.0", "of CUDA 12.0", "status 200"] {
+        ensure(message.contains(part), || format!("no {part:?} in:\n{message}"))?;
+    }
+    Ok(())
 }

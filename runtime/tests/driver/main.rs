@@ -58,6 +58,7 @@ const PARTS: &[Part] = &[
     ("warm cache", archive::warm_cache),
     ("archive", archive::archived),
     ("bad archive", archive::bad_archive),
+    ("rejected archive", archive::rejected_archive),
 ];
 
 fn main() -> ExitCode {

@@ -77,7 +77,7 @@ impl Gpu {
 
     /// Machine code of a kernel of the spec `line`.
     fn machine_code(&self, line: &str, unit: Unit<'_>) -> Result<(Cow<'static, [u8]>, CodeOrigin)> {
-        let archives = self.archives.read().unwrap_or_else(PoisonError::into_inner);
+        let archives = self.archives.read().unwrap_or_else(PoisonError::into_inner).clone();
         unit::cubin(&archives, &self.cache, unit, self.driver).map_err(|error| match error {
             Error::NvrtcMissing { .. } | Error::NvrtcUnsuitable { .. } if !archives.is_empty() => {
                 Error::NotArchived {
