@@ -17,6 +17,8 @@ pub mod ir;
 pub mod lower;
 pub mod parse;
 pub mod plan;
+#[cfg(feature = "serde")]
+pub mod serialise;
 pub mod spec;
 pub mod stages;
 mod syntax;

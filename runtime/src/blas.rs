@@ -1,6 +1,7 @@
 //! GEMM with the arguments of BLAS. The views have the layouts, and a table of this crate chooses
 //! the kernel.
 
+mod calls;
 mod epilogue;
 mod rule_lines;
 mod tables;
@@ -21,6 +22,7 @@ use crate::kernel::{
 use crate::program::CachedProgram;
 use crate::report::LaunchReport;
 use crate::splits::SplitBuffers;
+use crate::trace::{event, span};
 use crate::view::{AsMatrixMutOf, AsMatrixOf, MatrixMut, MatrixRef};
 use crate::warm_up::make;
 use gemm_dsl::ir::Extent;
@@ -30,6 +32,7 @@ use gemm_dsl::tables::SgemmProblem;
 use std::sync::Arc;
 use tables::{CallFeatures, Shipped, Tables};
 
+pub use calls::SgemmCalls;
 pub use epilogue::{Epilogue, EpilogueSlot};
 pub use warm::warm;
 
@@ -140,7 +143,10 @@ impl Chooses for TableCall<'_> {
     }
 
     fn line(&self, problem: &SgemmProblem) -> Result<&str> {
-        Ok(self.table.chosen(problem, self.asked)?.1)
+        span!("choose");
+        let (_, line) = self.table.chosen(problem, self.asked)?;
+        event!("chosen", spec = line);
+        Ok(line)
     }
 }
 

@@ -59,6 +59,10 @@ impl Key {
         Self(hash.finalize().into())
     }
 
+    pub(crate) fn bytes(&self) -> &[u8; DIGEST] {
+        &self.0
+    }
+
     fn file_name(self) -> String {
         let hex: String = self.0.iter().map(|b| format!("{b:02x}")).collect();
         format!("{hex}.{EXTENSION}")
@@ -86,8 +90,8 @@ impl Cache {
         Self { dir, max_size: max_size.unwrap_or(MAX_SIZE) }
     }
 
-    /// Returns the payload of the key's entry, if its compiler is at least `oldest`; otherwise
-    /// builds and stores an entry.
+    /// Returns the key's entry, if its compiler is at least `oldest`; otherwise builds and stores an
+    /// entry.
     ///
     /// # Errors
     /// Returns the errors of `build`.
@@ -96,23 +100,23 @@ impl Cache {
         key: Key,
         oldest: (u32, u32, u32),
         build: impl FnOnce() -> Result<Entry, E>,
-    ) -> Result<Vec<u8>, E> {
+    ) -> Result<Entry, E> {
         let Some(dir) = &self.dir else {
-            return build().map(|entry| entry.payload);
+            return build();
         };
         let path = dir.join(key.file_name());
         match read(&path, key) {
             Some(entry) if entry.compiler >= oldest => {
                 // The entry may belong to a user whose files this user may only read.
                 _ = touch(&path, SystemTime::now());
-                return Ok(entry.payload);
+                return Ok(entry);
             }
             _ => {}
         }
         let entry = build()?;
         // An unwritable cache is not an error: the next process compiles again.
         _ = write(dir, &path, key, &entry).and_then(|()| evict(dir, self.max_size, &path));
-        Ok(entry.payload)
+        Ok(entry)
     }
 }
 
@@ -227,7 +231,7 @@ mod tests {
             built = true;
             Ok::<_, Infallible>(Entry { compiler, payload: payload.to_vec() })
         });
-        (got.expect("infallible"), built)
+        (got.expect("infallible").payload, built)
     }
 
     #[test]

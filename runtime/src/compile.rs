@@ -16,13 +16,12 @@
 mod listing;
 mod nvrtc;
 mod resources;
+pub(crate) mod unit;
 
-pub(crate) use nvrtc::Need;
 pub use resources::Resources;
 
-use crate::cache::{Cache, Entry, Key};
 use crate::error::{Error, Result};
-use gemm_dsl::target::release::Release;
+use nvrtc::Need;
 use std::fmt;
 
 /// GPU architecture, written `sm_90` or `sm_90a`.
@@ -130,32 +129,4 @@ pub fn compile(name: &str, source: &str, arch: Arch, options: &Options) -> Resul
 /// [`Error::NvrtcMissing`] if NVRTC is not found.
 pub fn nvrtc_version() -> Result<(u32, u32, u32)> {
     Ok(nvrtc::get(Need::default())?.build())
-}
-
-/// Returns the machine code from the disk cache or the compiler, and true if it was compiled.
-/// `release` is the oldest release of NVRTC that knows the instructions. `driver` is the version of
-/// the driver that will load the code; another driver may reject it.
-///
-/// NVRTC is loaded only if it must compile.
-pub(crate) fn cubin(
-    cache: &Cache,
-    name: &str,
-    source: &str,
-    arch: Arch,
-    release: Release,
-    driver: i32,
-) -> Result<(Vec<u8>, bool)> {
-    let need = Need { arch: Some(arch), release };
-    let flags = Options::default().flags(arch);
-    let driver = format!("driver {driver}");
-    let key = Key::new(&[source, &flags.join(" "), &arch.to_string(), &driver]);
-    let oldest = nvrtc::loaded(need).map_or((0, 0, 0), |nvrtc| nvrtc.build());
-    let mut is_compiled = false;
-    let cubin = cache.get_or_build(key, oldest, || {
-        is_compiled = true;
-        let nvrtc = nvrtc::get(need)?;
-        let compiled = nvrtc.compile(name, source, arch, &flags)?;
-        Ok::<_, Error>(Entry { compiler: nvrtc.build(), payload: compiled.cubin })
-    });
-    Ok((cubin?, is_compiled))
 }

@@ -1,5 +1,6 @@
 //! Devices: a GPU behind the CUDA driver, or the simulator.
 
+use crate::archive::Archive;
 use crate::backend::gpu::Gpu;
 #[cfg(feature = "sim")]
 use crate::backend::simulator::Simulator;
@@ -209,6 +210,24 @@ impl Device {
             }
         };
         Ok(Self::new(self.name().to_owned(), backend))
+    }
+
+    /// Makes the device, and the devices that share its buffers, take machine code from an archive.
+    ///
+    /// The first launch of a kernel takes its machine code from the first archive that has it, else
+    /// from the disk cache, else from NVRTC. Kernels that are loaded already are not loaded again.
+    /// On the simulator the archive is only checked.
+    ///
+    /// The page [archives](crate::guide::archives) shows how to build an archive.
+    ///
+    /// # Errors
+    /// [`Error::Archive`] if the bytes are not an archive of this release, or are damaged.
+    pub fn add_archive(&self, archive: Archive) -> Result<()> {
+        let archive = archive.open()?;
+        if let Some(gpu) = self.gpu() {
+            gpu.add_archive(archive);
+        }
+        Ok(())
     }
 
     /// Returns the GPU's name as the driver reports it, or `the simulator`.

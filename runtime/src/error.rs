@@ -10,7 +10,7 @@ pub use gemm_dsl::ir::contract::{Between, ContractError, Need, Subject};
 pub use gemm_dsl::ir::{Extent, Operand};
 pub use owner::Owner;
 use owner::remedy;
-use text::{indented, kernel_type, listed, more, out_of_range, size};
+use text::{indented, kernel_type, listed, more, out_of_range, size, spec};
 
 use gemm_dsl::error::counted;
 use gemm_dsl::ir::program::BindError;
@@ -105,6 +105,34 @@ pub enum Error {
         reason: String,
         /// NVRTC's log, followed by the source lines that the log names.
         listing: String,
+    },
+    /// The bytes of an [`Archive`](crate::Archive) cannot be used.
+    #[error("the archive `{archive}` cannot be used: {reason}")]
+    Archive {
+        /// Name of the archive.
+        archive: String,
+        /// Reason, with a remedy.
+        reason: String,
+    },
+    /// No archive of the device has the kernel, nor has the disk cache, and NVRTC is not found.
+    #[error(
+        "kernel `{kernel}` of {} has no machine code for {arch}. It is not in the \
+         archives of the device: {}. Add the spec and {arch} to the `gemm_build::embed` call of an \
+         archive. The disk cache does not have the kernel, and it cannot be compiled here: {error}",
+        spec(line), archives.join(", ")
+    )]
+    NotArchived {
+        /// Name of the kernel in the generated CUDA text.
+        kernel: String,
+        /// Spec of the kernel, as a line of the DSL.
+        line: String,
+        /// Architecture of the machine code, such as `sm_90a`.
+        arch: String,
+        /// Archives of the device, each with its name, number of kernels and architectures.
+        archives: Vec<String>,
+        /// Error of the search for NVRTC.
+        #[source]
+        error: Box<Error>,
     },
     /// A kernel could not be compiled before its launch.
     #[error("`{line}` could not be compiled ahead of its launch{}: {error}", more(*others))]

@@ -15,7 +15,8 @@
 //! | [`testing`] | tests without a GPU |
 //! | [`races`] | the race detector |
 //! | [`explain`] | reasons for a kernel's speed: `explain` and the book |
-//! | [`interop`] | inside a program that uses cudarc |
+//! | [`archives`] | machine code in the binary: no NVRTC at run time |
+//! | [`interop`] | inside a program that uses cudarc; ndarray, faer, serde and tracing |
 //! | [`many_gpus`] | one GEMM or reduction on several GPUs |
 //! | [`errors`] | errors and frequent questions |
 
@@ -29,5 +30,5 @@ macro_rules! pages {
 
 pages! {
     start macros views memory cublas epilogues reductions tables tensor_cores determinism testing
-    races explain interop many_gpus errors
+    races explain archives interop many_gpus errors
 }

@@ -11,6 +11,7 @@ use crate::kernel_arg::{Address, KernelArg};
 use crate::program::CachedProgram;
 use crate::report::{LaunchReport, LoadTimes};
 use crate::shape::{Batch, Shape};
+use crate::trace::span;
 use gemm_dsl::ir::contract::{self, ArrayAxis, Region, meet};
 use gemm_dsl::ir::program::{
     CallCache, KernelArgument, KernelId, KernelLaunch, ProgramBackend, ProgramValues, TempFill,
@@ -154,6 +155,7 @@ pub(crate) fn launch<'a, B: Backend>(
     values: &ProgramValues,
     arrays: &[(Operand, BoundArray<'a, B>)],
 ) -> Result<LaunchReport> {
+    span!("launch", spec = program.line());
     let arrays = program.program().bind_arrays(arrays)?;
     check_overlap(arrays.inputs(), arrays.outputs())?;
     let (backend, load_times) = (on.backend, LoadTimes::default());

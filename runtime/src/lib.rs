@@ -1,7 +1,7 @@
 //! CUDA GEMM and reduction kernels from one line of Rust.
 //!
 //! This line, a *spec*, is checked while your crate compiles. The crate generates readable CUDA C
-//! from it, which NVRTC compiles at the first launch. The kernel returns the same bits on an NVIDIA
+//! from it, which NVRTC compiles at the first launch or `gemm-build` ahead of time. The kernel returns the same bits on an NVIDIA
 //! GPU and on a simulator.
 //!
 //! ```no_run
@@ -36,6 +36,7 @@
 //! | use tensor cores | the key `arith`, [`SplitMatrix`] | [tensor cores](guide::tensor_cores) |
 //! | get batch-invariant bits | `invariant` tables | [determinism](guide::determinism) |
 //! | test without a GPU | [`Device::simulator`], [`sim`] | [testing](guide::testing) |
+//! | do without NVRTC at run time | [`Archive`], [`include_archive!`] | [archives](guide::archives) |
 //! | use arrays of cudarc | [`Device::from_cudarc`] | [interoperation](guide::interop) |
 //!
 //! Every launch is checked against the contract of its kernel, so no kernel accesses memory outside
@@ -56,6 +57,9 @@
 //!
 //! * `sim`, on by default, adds [`Device::simulator`] and the module [`sim`]. Without this feature,
 //!   neither gemm-sim nor rayon is built.
+//! * `serde` serialises specs, kernels, tables and epilogues as their text.
+//! * `tracing` adds spans for compilations, choices of a rule and launches.
+//! * `ndarray` and `faer` add copies between the device and arrays of these crates.
 //! * `cuda-version-from-build-system` and `fallback-latest`, on by default, select the version of
 //!   CUDA whose driver interface `cudarc` declares: that of the installed `nvcc`, or the newest if
 //!   there is none. The feature of a version, such as `cuda-12080`, takes precedence.
@@ -78,6 +82,7 @@
 // any crate.
 extern crate self as gemm_runtime;
 
+mod archive;
 mod backend;
 mod blas;
 mod blocks;
@@ -98,16 +103,20 @@ mod operand;
 mod program;
 mod report;
 mod segments;
+#[cfg(feature = "serde")]
+mod serialise;
 mod shape;
 #[cfg(feature = "sim")]
 mod simulated;
 mod slot;
 mod split_matrix;
 mod splits;
+mod trace;
 mod transfer;
 mod view;
 mod warm_up;
 
+pub use archive::Archive;
 pub use backend::event::Event;
 pub use backend::pinned::Pinned;
 pub use backend::transfer::Transfer;
@@ -158,16 +167,20 @@ pub mod sim {
 
 /// Items for the other crates of the workspace, which may change in any version. In `gemm-world`,
 /// transports copy between addresses of a back end, and collective calls launch parts of a user's
-/// call. `gemm-bench` replaces the CUDA source of kernels, to time two sources in turns. A public
-/// API for these uses would have to expose the back ends.
+/// call. `gemm-build` compiles kernels into archives. `gemm-bench` replaces the CUDA source of
+/// kernels, to time two sources in turns. A public API for these uses would have to expose the back
+/// ends.
 #[doc(hidden)]
 pub mod internal {
+    pub use crate::archive::{ArchiveEntry, EntryInfo, entries, write as write_archive};
     pub use crate::backend::driver::{elapsed_ms, failed, gpus};
     pub use crate::backend::gpu::{Gpu, Replacement};
     #[cfg(feature = "sim")]
     pub use crate::backend::simulator::Simulator;
     pub use crate::backend::tensor_map;
     pub use crate::backend::{Area, Areas, Backend};
+    pub use crate::blas::SgemmCalls;
+    pub use crate::compile::unit::{Unit, for_archive};
     pub use crate::device::{DeviceBackend, On};
     pub use crate::dyn_array::{AnyInput, AnyOutput, Readable, Writable};
     pub use crate::kernel::operands::{GivenOperands, OperandForms, arrays, sealed as operands};
@@ -182,7 +195,7 @@ pub mod internal {
     pub use crate::shape::{Batch, Shape};
     pub use crate::split_matrix::PendingSplit;
     pub use crate::splits::SplitBuffers;
-    pub use crate::warm_up::load;
+    pub use crate::warm_up::{in_parallel, load};
 }
 
 #[doc(hidden)]
@@ -192,6 +205,25 @@ pub mod __private {
     pub use crate::slot::KernelSlot;
     pub use gemm_dsl::artifact::items;
     pub use gemm_macros::{epilogue, reduce_kernel, reduce_table, sgemm_kernel, sgemm_table};
+}
+
+/// Embeds an archive that the build script wrote with `gemm_build::embed`, as an [`Archive`].
+///
+/// ```ignore
+/// use gemm_runtime::{Archive, Device, include_archive};
+///
+/// const KERNELS: Archive = include_archive!("kernels");
+///
+/// let device = Device::cuda(0)?;
+/// device.add_archive(KERNELS)?;
+/// ```
+///
+/// The page [archives](crate::guide::archives) has the build script.
+#[macro_export]
+macro_rules! include_archive {
+    ($name:literal) => {
+        $crate::Archive::new($name, include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".gemm")))
+    };
 }
 
 #[doc = include_str!("../docs/reduce_kernel.md")]

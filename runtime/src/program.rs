@@ -8,6 +8,7 @@ mod tests;
 pub(crate) use code::LoadedCode;
 
 use crate::compile::Resources;
+use crate::compile::unit::CodeOrigin;
 use crate::error::{Error, Result};
 use crate::slot::{KernelSlot, SlotTable};
 use cudarc::driver::sys::CUfunction_attribute as Attribute;
@@ -387,8 +388,7 @@ impl CachedProgram {
 #[derive(Clone, Copy, Debug)]
 pub struct KernelLoad {
     pub(crate) took: Duration,
-    /// True if the kernel was compiled, false if it was read from the disk cache.
-    pub(crate) is_compiled: bool,
+    pub(crate) origin: CodeOrigin,
 }
 
 /// Machine code of a kernel after its first launch on a GPU.
@@ -414,14 +414,13 @@ impl CachedKernel {
         })
     }
 
-    /// Returns the machine code, and the load time if this call loaded the code. `load` returns
-    /// true with the code if it compiled the kernel.
+    /// Returns the machine code, and the cost if this call loaded the code.
     ///
     /// If several threads need the same kernel, one thread loads it and the others wait. Threads
     /// that need other kernels do not wait. After a failure the next call tries again.
     pub(crate) fn function(
         &self,
-        load: impl FnOnce() -> Result<(LoadedCode, bool)>,
+        load: impl FnOnce() -> Result<(LoadedCode, CodeOrigin)>,
     ) -> Result<(&LoadedCode, Option<KernelLoad>)> {
         if let Some(function) = self.function.get() {
             return Ok((function, None));
@@ -430,9 +429,9 @@ impl CachedKernel {
         let mut made = None;
         if self.function.get().is_none() {
             let start = Instant::now();
-            let (function, is_compiled) = load()?;
+            let (function, origin) = load()?;
             _ = self.function.set(function);
-            made = Some(KernelLoad { took: start.elapsed(), is_compiled });
+            made = Some(KernelLoad { took: start.elapsed(), origin });
         }
         let function = self.function.get();
         let function =

@@ -2,6 +2,7 @@
 
 use crate::backend::StepCounters;
 use crate::compile::Resources;
+use crate::compile::unit::CodeOrigin;
 use crate::program::{CachedProgram, KernelLoad};
 use gemm_dsl::ir::Variant;
 use gemm_dsl::ir::contract::Contract;
@@ -37,14 +38,19 @@ pub struct LaunchReport {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LoadTimes {
     compiled: Option<Duration>,
-    found: Option<Duration>,
+    from_disk: Option<Duration>,
+    from_archive: Option<Duration>,
 }
 
 impl LoadTimes {
     /// Adds the load time of a kernel that was not loaded before.
     pub(crate) fn add(&mut self, made: Option<KernelLoad>) {
-        let Some(KernelLoad { took, is_compiled }) = made else { return };
-        let sum = if is_compiled { &mut self.compiled } else { &mut self.found };
+        let Some(KernelLoad { took, origin }) = made else { return };
+        let sum = match origin {
+            CodeOrigin::Compiler => &mut self.compiled,
+            CodeOrigin::DiskCache => &mut self.from_disk,
+            CodeOrigin::Archive { .. } => &mut self.from_archive,
+        };
         *sum = Some(sum.unwrap_or_default() + took);
     }
 }
@@ -78,8 +84,8 @@ impl LaunchReport {
     /// `None` if this launch compiled nothing.
     ///
     /// Only the first launch of a kernel on a GPU compiles it. The launch compiles nothing if
-    /// [`warm`](crate::warm) or another thread has compiled the kernel, or if the disk cache has
-    /// it. On the simulator nothing is compiled.
+    /// [`warm`](crate::warm) or another thread has compiled the kernel, or if an archive or the
+    /// disk cache has it. On the simulator nothing is compiled.
     ///
     /// ```
     /// use gemm_runtime::{Device, ReduceKernel, reduce_kernel};
@@ -98,7 +104,13 @@ impl LaunchReport {
     /// Returns the time to load kernels from the disk cache, or `None` if this launch loaded none
     /// from the disk cache.
     pub fn loaded_from_disk(&self) -> Option<Duration> {
-        self.load_times.found
+        self.load_times.from_disk
+    }
+
+    /// Returns the time to load kernels from an [`Archive`](crate::Archive), or `None` if this
+    /// launch loaded none from an archive.
+    pub fn loaded_from_archive(&self) -> Option<Duration> {
+        self.load_times.from_archive
     }
 
     /// Returns the resources of the variant that ran, or `None` in the simulator. The driver

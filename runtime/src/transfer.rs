@@ -2,7 +2,11 @@
 
 mod asynchronous;
 mod buffers;
+#[cfg(feature = "faer")]
+mod faer;
 mod matrices;
+#[cfg(feature = "ndarray")]
+mod ndarray;
 
 use crate::backend::host_memory::room;
 use crate::backend::{Backend, Place};
@@ -12,6 +16,8 @@ use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 use crate::operand::{self, Input, InputOf, LocatedOperand, Output};
 use crate::shape::Shape;
+#[cfg(any(feature = "faer", feature = "ndarray"))]
+use crate::view::MatrixRef;
 use gemm_dsl::target::element::Element;
 
 impl Device {
@@ -273,6 +279,18 @@ fn check_len(argument: &str, has: usize, array: &str, shape: &Shape) -> Result<(
     }
     let need = format!("`{array}` has {needed}: pass as many");
     Err(Error::WrongExtent { argument: argument.to_owned(), has: has as u64, need })
+}
+
+/// Checks that a view is a single matrix, which `host` can hold.
+#[cfg(any(feature = "faer", feature = "ndarray"))]
+fn check_single<T: Element>(view: &MatrixRef<'_, T>, host: &str) -> Result<()> {
+    let Some(count) = view.count() else { return Ok(()) };
+    Err(Error::WrongShape {
+        argument: "matrix".to_owned(),
+        has: format!("{count} matrices of {}×{} elements", view.rows(), view.cols()),
+        need: format!("{host} is one matrix"),
+        remedy: "Download the matrices one by one, or all elements with Device::download",
+    })
 }
 
 /// Order of the elements in host memory during a transfer.

@@ -80,7 +80,7 @@ fn ready(device: &Device, program: &CachedProgram, id: KernelId) -> Result<Optio
 }
 
 /// Results of all items, in the order of the items, computed by at most one thread per processor.
-fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+pub fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let worker = || {
         let mut done = Vec::new();

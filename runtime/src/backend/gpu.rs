@@ -26,6 +26,7 @@ use super::pinned::Pinned;
 use super::stream_group::StreamGroup;
 use super::transfer::Transfer;
 use super::{Backend, Borrowed};
+use crate::archive::OpenArchive;
 use crate::backend::StepCounters;
 use crate::blocks::Blocks;
 use crate::cache::Cache;
@@ -43,7 +44,7 @@ use gemm_dsl::target::element::Element;
 use replacement::Replacements;
 use scratch::Scratch;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// `CU_STREAM_PER_THREAD`, which is a different stream in each thread.
 const PER_THREAD_STREAM: usize = 2;
@@ -57,6 +58,8 @@ pub struct Gpu {
     /// CUDA version of the driver.
     driver: i32,
     cache: Cache,
+    /// Archives of machine code, shared with the devices of other streams.
+    archives: Arc<RwLock<Vec<OpenArchive>>>,
     replacements: Mutex<Replacements>,
     scratch: Mutex<Scratch>,
     /// Number of allocations so far.
@@ -111,6 +114,7 @@ impl Gpu {
             shared_limit: shared_limit.into(),
             driver: driver::version()?,
             cache,
+            archives: Arc::default(),
             replacements: Mutex::default(),
             scratch: Mutex::default(),
             allocations: AtomicU64::new(0),
@@ -129,7 +133,13 @@ impl Gpu {
         self.group.add_stream();
         stream.join(&self.stream).map_err(failed("waiting for the first stream"))?;
         let gpu = Self::new(Arc::clone(&self.context), stream, Cache::from_env())?;
-        Ok(Self { group: Arc::clone(&self.group), ..gpu })
+        let (group, archives) = (Arc::clone(&self.group), Arc::clone(&self.archives));
+        Ok(Self { group, archives, ..gpu })
+    }
+
+    /// Adds an archive, from which later launches take machine code.
+    pub(crate) fn add_archive(&self, archive: OpenArchive) {
+        self.archives.write().unwrap_or_else(PoisonError::into_inner).push(archive);
     }
 
     /// Streams that share buffers.

@@ -7,6 +7,7 @@
 use super::{Arch, Compilation, listing::listing};
 use crate::error::{Error, Result};
 use crate::library::{self, Candidate, NVRTC, Places, files_beside, open};
+use crate::trace::span;
 use gemm_dsl::target::release::Release;
 use libloading::Library;
 use std::collections::HashMap;
@@ -232,6 +233,7 @@ impl Nvrtc {
         arch: Arch,
         flags: &[String],
     ) -> Result<Compilation> {
+        span!("compile", kernel = name, arch = arch);
         let file = format!("{name}.cu");
         let Some(cubin) = self.cubin else { unreachable!("Found::search: `meets` needs it") };
         let compiled = self.translate(&file, source, flags, cubin);

@@ -6,6 +6,11 @@ pub(super) fn more(others: usize) -> String {
     if others == 0 { String::new() } else { format!(" (further failures: {others})") }
 }
 
+/// Spec of a kernel in messages.
+pub(super) fn spec(line: &str) -> String {
+    if line.is_empty() { "the spec without keys".to_owned() } else { format!("the spec `{line}`") }
+}
+
 pub(super) fn out_of_range(start: usize, end: usize, len: usize, of: &str) -> String {
     let is_backwards = start > end;
     if is_backwards && end != len {

@@ -4,6 +4,7 @@ use super::Kernel;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::program::CachedProgram;
+use crate::trace::{event, span};
 use crate::warm_up::warm_up;
 use gemm_dsl::artifact::Interface;
 use gemm_dsl::ir::List;
@@ -116,7 +117,10 @@ impl<S: TableFamily> ParsedTable<S> {
 
     /// Line of the kernel for a problem.
     pub(super) fn line_for(&self, problem: &S::Problem) -> Result<&str> {
-        Ok(self.line_of(self.table.choose(problem)?, problem))
+        span!("choose");
+        let line = self.line_of(self.table.choose(problem)?, problem);
+        event!("chosen", spec = line);
+        Ok(line)
     }
 
     /// Line of a rule's kernel, adapted to the layouts of the problem.

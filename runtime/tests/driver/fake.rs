@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | `FAKE_CUDA_INIT` | status of `cuInit`; default 0 |
 //! | `FAKE_CUDA_GPUS` | number of GPUs; default 1 |
+//! | `FAKE_CUDA_MODULE` | status of `cuModuleLoadData`; default 0 |
 //! | `FAKE_CUDA_WAIT` | status of `cuEventSynchronize`; default 0 |
 //! | `FAKE_CUDA_EVENTS` | status of the function of the time between events; default 0 |
 //!
@@ -374,10 +375,13 @@ pub unsafe extern "C" fn cuMemFreeAsync(address: u64, stream: Handle) -> Status 
 /// The pointer is valid for a write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuModuleLoadData(to: *mut Handle, _: *const c_void) -> Status {
-    MODULES.fetch_add(1, Ordering::Relaxed);
-    // SAFETY: the caller ensures it.
-    unsafe { to.write(handle()) };
-    SUCCESS
+    let status = setting("FAKE_CUDA_MODULE", SUCCESS);
+    if status == SUCCESS {
+        MODULES.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller ensures it.
+        unsafe { to.write(handle()) };
+    }
+    status
 }
 
 /// # Safety

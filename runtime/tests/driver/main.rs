@@ -5,6 +5,7 @@
 #[cfg(any())]
 mod fake;
 
+mod archive;
 mod memory;
 #[allow(dead_code, reason = "a fake computes nothing, so it cannot check launches")]
 #[path = "../gpu/transfers.rs"]
@@ -53,6 +54,11 @@ const PARTS: &[Part] = &[
     ("streams", several_streams),
     ("failed wait", failed_wait),
     ("foreign memory", foreign_memory),
+    ("write archive", archive::write_archive),
+    ("warm cache", archive::warm_cache),
+    ("archive", archive::archived),
+    ("bad archive", archive::bad_archive),
+    ("rejected archive", archive::rejected_archive),
 ];
 
 fn main() -> ExitCode {
@@ -95,6 +101,7 @@ fn main() -> ExitCode {
             whole("failed wait", &[("FAKE_CUDA_WAIT", "700")])
         }),
         trial("foreign_memory_is_used_and_not_freed", || whole("foreign memory", &[])),
+        trial("archives_and_warm_caches_need_no_nvrtc", archive::without_nvrtc),
         trial("captured_code_stays_loaded", || with_nvrtc("captured code")),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
@@ -129,12 +136,18 @@ fn whole(part: &str, settings: &[(&str, &str)]) -> Outcome {
 
 /// Runs a part with the whole fake, and a fake of NVRTC.
 fn with_nvrtc(part: &str) -> Outcome {
+    with_nvrtc_and(part, &[])
+}
+
+fn with_nvrtc_and(part: &str, settings: &[(&str, &str)]) -> Outcome {
     static BYTES: OnceLock<Result<Vec<u8>, String>> = OnceLock::new();
     let dir = TempDir::new()?;
     let bytes = BYTES.get_or_init(|| compiled("nvrtc/fake.rs", &[]));
     let path = dir.path().join("libnvrtc.so.13");
     std::fs::write(&path, bytes.as_deref().map_err(Clone::clone)?)?;
-    whole(part, &[("GEMM_NVRTC_PATH", &path.to_string_lossy())])
+    let path = path.to_string_lossy();
+    let nvrtc = ("GEMM_NVRTC_PATH", &*path);
+    whole(part, &[settings, &[nvrtc]].concat())
 }
 
 /// Runs a part in a process whose driver is a fake.

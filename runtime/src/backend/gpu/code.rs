@@ -3,7 +3,7 @@
 use super::{Allocation, Gpu, GpuAddress, Replacement};
 use crate::backend::driver::failed;
 use crate::backend::tensor_map::{self, EncodedTensorMap};
-use crate::compile;
+use crate::compile::unit::{self, CodeOrigin, Unit};
 use crate::error::{Error, Result};
 use crate::kernel_arg::KernelArg;
 use crate::program::{CachedProgram, LoadedCode};
@@ -12,18 +12,19 @@ use cudarc::driver::sys::CUfunction_attribute as Attribute;
 use cudarc::nvrtc::Ptx;
 use gemm_dsl::ir::program::KernelId;
 use smallvec::SmallVec;
+use std::borrow::Cow;
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 impl Gpu {
-    /// Compiles a kernel for this GPU, or takes it from the disk cache, and loads it. Returns true
-    /// if it was compiled.
+    /// Loads a kernel from an archive or from the disk cache, or compiles it. Returns the origin of
+    /// the machine code.
     pub(super) fn load(
         &self,
         program: &CachedProgram,
         kernel: KernelId,
-    ) -> Result<(LoadedCode, bool)> {
+    ) -> Result<(LoadedCode, CodeOrigin)> {
         let (contract, source) = (program.contract(kernel), program.source(kernel));
         let name = &*contract.kernel;
         let needed = contract.min_arch;
@@ -52,17 +53,16 @@ impl Gpu {
             });
         }
         self.refuse_capture("compiling and loading a kernel")?;
-        let arch = if contract.is_specific { self.arch.specific() } else { self.arch };
         let replacement = self.replacement(source);
-        let (name, source) = match &replacement {
-            Some(Replacement { kernel, source }) => (&**kernel, &**source),
-            None => (name, source),
+        let unit = Unit::new(contract, source, self.arch);
+        let unit = match &replacement {
+            Some(Replacement { kernel, source }) => Unit { name: kernel, source, ..unit },
+            None => unit,
         };
-        let release = contract.min_release;
-        let (cubin, is_compiled) =
-            compile::cubin(&self.cache, name, source, arch, release, self.driver)?;
-        let module = self.context.load_module(Ptx::from_binary(cubin));
-        let module = module.map_err(failed(format!("loading kernel `{name}`")))?;
+        let name = unit.name;
+        let (cubin, origin) = self.machine_code(program.line(), unit)?;
+        let module = self.context.load_module(Ptx::from_binary(cubin.into_owned()));
+        let module = module.map_err(failed(self.loading(name, origin)))?;
         let function = module.load_function(name);
         let function = function.map_err(failed(format!("finding kernel `{name}`")))?;
         if contract.dynamic_shared_bytes() > 0 {
@@ -72,7 +72,38 @@ impl Gpu {
                 .set_attribute(limit, bytes)
                 .map_err(failed(format!("raising the shared memory of `{name}`")))?;
         }
-        Ok((LoadedCode::new(function, Arc::clone(&self.stream)), is_compiled))
+        Ok((LoadedCode::new(function, Arc::clone(&self.stream)), origin))
+    }
+
+    /// Machine code of a kernel of the spec `line`.
+    fn machine_code(&self, line: &str, unit: Unit<'_>) -> Result<(Cow<'static, [u8]>, CodeOrigin)> {
+        let archives = self.archives.read().unwrap_or_else(PoisonError::into_inner).clone();
+        unit::cubin(&archives, &self.cache, unit, self.driver).map_err(|error| match error {
+            Error::NvrtcMissing { .. } | Error::NvrtcUnsuitable { .. } if !archives.is_empty() => {
+                Error::NotArchived {
+                    kernel: unit.name.to_owned(),
+                    line: line.to_owned(),
+                    arch: unit.arch.to_string(),
+                    archives: archives.iter().map(ToString::to_string).collect(),
+                    error: Box::new(error),
+                }
+            }
+            error => error,
+        })
+    }
+
+    /// Action of loading a kernel, for the error of a driver that rejects its machine code.
+    fn loading(&self, name: &str, origin: CodeOrigin) -> String {
+        let CodeOrigin::Archive { name: archive, compiler: (major, minor, _) } = origin else {
+            return format!("loading kernel `{name}`");
+        };
+        let driver = (self.driver / 1000, self.driver % 1000 / 10);
+        format!(
+            "loading kernel `{name}` from the archive `{archive}`, compiled by NVRTC \
+             {major}.{minor} (this driver is of CUDA {}.{}; to support older drivers, build the \
+             archive with an older NVRTC)",
+            driver.0, driver.1
+        )
     }
 
     /// Puts a launch on the stream.

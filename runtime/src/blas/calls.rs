@@ -1,0 +1,161 @@
+//! Sets of [`sgemm`](crate::sgemm) calls, for archives.
+
+use super::epilogue::CallEpilogue;
+use super::tables::{CallFeatures, Shipped, Tables};
+use crate::error::{Error, Result};
+use gemm_dsl::Plan;
+use gemm_dsl::spec::{Accuracy, Batch, Epilogue, GemmLayout, SgemmSpec};
+use gemm_dsl::tables::{SgemmProblem, SgemmShape, Target};
+use std::collections::BTreeSet;
+
+/// Calls of [`sgemm`](gemm_runtime::sgemm) whose kernels an archive shall contain.
+///
+/// [`all`](Self::all) selects every rule of the table of an architecture, for all layouts of A and
+/// B. These are hundreds of kernels: compiling them takes minutes of processor time. [`layouts`]
+/// and [`for_shapes`] select fewer.
+///
+/// C is row-major. A call with a column-major C launches the kernels of the transposed GEMM
+/// Cᵀ = Bᵀ·Aᵀ.
+///
+/// [`layouts`]: Self::layouts
+/// [`for_shapes`]: Self::for_shapes
+#[derive(Clone, Debug)]
+pub struct SgemmCalls {
+    extents: Extents,
+    is_padded: bool,
+    is_scaled: bool,
+    batch: Option<Batch>,
+    accuracy: Accuracy,
+    epilogue: Option<Epilogue>,
+}
+
+/// Extents of the calls, for the choice of rules.
+#[derive(Clone, Debug)]
+enum Extents {
+    /// Any extents, in these layouts of A and B.
+    Any(Vec<GemmLayout>),
+    /// These shapes, on GPUs with this number of SMs.
+    Shapes(Vec<SgemmShape>, u32),
+}
+
+impl SgemmCalls {
+    /// Calls of all extents and layouts, for single packed matrices, without alpha and beta.
+    pub fn all() -> Self {
+        Self::new(Extents::Any(GemmLayout::ALL.to_vec()))
+    }
+
+    /// Calls of these shapes, which are `(m, n, k)` or [`SgemmShape`]s, on GPUs with this number of
+    /// SMs. The conditions of the tables test the number of SMs: another model of the same
+    /// architecture may choose other kernels. [`Device::multiprocessors`] returns the number.
+    ///
+    /// [`Device::multiprocessors`]: gemm_runtime::Device::multiprocessors
+    pub fn for_shapes<I>(sms: u32, shapes: I) -> Self
+    where
+        I: IntoIterator,
+        I::Item: Into<SgemmShape>,
+    {
+        Self::new(Extents::Shapes(shapes.into_iter().map(Into::into).collect(), sms))
+    }
+
+    fn new(extents: Extents) -> Self {
+        Self {
+            extents,
+            is_padded: false,
+            is_scaled: false,
+            batch: None,
+            accuracy: Accuracy::Ieee,
+            epilogue: None,
+        }
+    }
+
+    /// Restricts the calls to these layouts of A and B. Without an effect on the calls of
+    /// [`for_shapes`](Self::for_shapes), whose shapes have layouts.
+    #[must_use]
+    pub fn layouts(mut self, layouts: &[GemmLayout]) -> Self {
+        if let Extents::Any(own) = &mut self.extents {
+            layouts.clone_into(own);
+        }
+        self
+    }
+
+    /// Selects calls with padded rows or columns, in place of packed matrices. Without an effect on
+    /// the calls of [`for_shapes`](Self::for_shapes).
+    #[must_use]
+    pub fn padded(self) -> Self {
+        Self { is_padded: true, ..self }
+    }
+
+    /// Selects calls that set alpha or beta.
+    #[must_use]
+    pub fn scaled(self) -> Self {
+        Self { is_scaled: true, ..self }
+    }
+
+    /// Selects batches: strided ones, or lists of matrices.
+    #[must_use]
+    pub fn batch(self, batch: Batch) -> Self {
+        Self { batch: Some(batch), ..self }
+    }
+
+    /// Selects calls with this accuracy class.
+    #[must_use]
+    pub fn accuracy(self, accuracy: Accuracy) -> Self {
+        Self { accuracy, ..self }
+    }
+
+    /// Selects calls with this epilogue.
+    #[must_use]
+    pub fn epilogue(self, epilogue: Epilogue) -> Self {
+        Self { epilogue: Some(epilogue), ..self }
+    }
+
+    /// Returns the specs of all kernels that the calls may launch on a GPU of this architecture,
+    /// such as 90 for `sm_90`.
+    ///
+    /// # Errors
+    /// * [`Error::Spec`] if no rule can take the epilogue.
+    /// * [`Error::TooLarge`] for an extent of 2^31 or more.
+    pub fn lines(&self, arch: u32) -> Result<BTreeSet<String>> {
+        let epilogue = self.epilogue.clone().map(CallEpilogue::new);
+        let (scaled, batch) = (self.is_scaled, self.batch);
+        let asked = CallFeatures { scaled, batch, epilogue: epilogue.as_ref() };
+        let table = Tables::for_arch(Some(arch), self.accuracy).table(asked);
+        match &self.extents {
+            Extents::Any(layouts) => self.all_lines(table, layouts, asked),
+            Extents::Shapes(shapes, sms) => {
+                let target = Target { arch, sms: *sms };
+                let chosen = shapes.iter().map(|shape| {
+                    let problem = SgemmProblem { shape: *shape, target };
+                    table.chosen(&problem, asked).map(|(_, line)| line.to_owned())
+                });
+                chosen.collect()
+            }
+        }
+    }
+
+    /// Specs of all rules in these layouts that can take the epilogue.
+    fn all_lines(
+        &self,
+        table: &Shipped,
+        layouts: &[GemmLayout],
+        asked: CallFeatures<'_>,
+    ) -> Result<BTreeSet<String>> {
+        let (mut lines, mut faults) = (BTreeSet::new(), None);
+        for (rule, row) in table.table.rules().iter().enumerate() {
+            for SgemmSpec { layout, pitched, .. } in row.kernels().map(Plan::spec) {
+                if *pitched != self.is_padded || !layouts.contains(layout) {
+                    continue;
+                }
+                match table.spec(rule, *layout, *pitched, asked) {
+                    Ok(spec) => _ = lines.insert(spec.to_string()),
+                    // Calls skip a rule that cannot take the epilogue.
+                    Err(found) => faults = Some(found),
+                }
+            }
+        }
+        match faults {
+            Some(faults) if lines.is_empty() => Err(Error::Spec(faults)),
+            _ => Ok(lines),
+        }
+    }
+}
