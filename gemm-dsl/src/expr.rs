@@ -1,4 +1,5 @@
-//! Expression language of the keys `epilogue`, `map`, `fold`, `identity` and `finish`.
+//! Expression language of the keys `epilogue`, `map`, `fold`, `identity` and `finish`, and of
+//! elementwise kernels.
 //!
 //! ```text
 //! |acc| { let t = 0.5 * acc; if t > 1.0 { 1.0 } else { max(t, 0.0) } }
@@ -80,14 +81,17 @@ pub use range::IntRange;
 pub(crate) use reachability::ProblemSet;
 pub(crate) use scope::WAVES;
 pub use scope::{
-    ConditionScope, EPILOGUE, ExprScope, FINISH, FOLD, IDENTITY, MAP, REDUCE_TABLE, SGEMM_TABLE,
+    ConditionScope, ELEMENTWISE, EPILOGUE, ExprScope, FINISH, FOLD, IDENTITY, MAP, REDUCE_TABLE,
+    SGEMM_TABLE,
 };
 pub use tree::{Binary, Block, ClosureParam, Let, Node, NodeKind, NodeSpan, Unary};
 pub use typing::{Float, Type, Typing, ValueType};
 
 use crate::error::{Excerpt, SpecError, SpecErrors, TokenSpan};
+use crate::ir::Elem;
 use crate::syntax::{Token, lex};
 use lexeme::lexemes;
+use std::collections::BTreeSet;
 use std::fmt::{Display, Formatter, Result as Formatted};
 
 /// Valid expression of named parameters, in the scope of its key.
@@ -95,7 +99,12 @@ use std::fmt::{Display, Formatter, Result as Formatted};
 pub struct Closure {
     scope: &'static ExprScope,
     params: Vec<ClosureParam>,
+    /// Element types of the results, if the closure states them.
+    results: Vec<Elem>,
+    /// Definitions, and the first result.
     body: Block,
+    /// Results after the first; they may read the definitions of the body.
+    more: Vec<Node>,
 }
 
 impl Closure {
@@ -106,10 +115,12 @@ impl Closure {
         tokens: &[Token],
     ) -> Result<Self, Vec<SpecError>> {
         let flat = lexemes(tokens);
-        let (params, body) =
+        let (head, body) =
             parse::Parser::new(scope, &flat).closure().map_err(|fault| vec![fault])?;
-        match check::check(scope, scope.typing.as_ref(), &params, &body) {
-            faults if faults.is_empty() => Ok(Self { scope, params, body }),
+        let (params, results) = (head.params, head.results);
+        let closure = Self { scope, params, results, body: body.first, more: body.more };
+        match check::check(&closure, scope.typing.as_ref()) {
+            faults if faults.is_empty() => Ok(closure),
             faults => Err(faults),
         }
     }
@@ -117,22 +128,24 @@ impl Closure {
     /// Returns a placeholder for an expression with a faulty body. It has the same parameters, and
     /// its value is the first parameter. `None` if the parameters themselves are faulty.
     pub(crate) fn head(scope: &'static ExprScope, tokens: &[Token]) -> Option<Self> {
-        let params = parse::Parser::new(scope, &lexemes(tokens)).params().ok()?;
+        let parse::Head { params, results } =
+            parse::Parser::new(scope, &lexemes(tokens)).head().ok()?;
         let lists = params.len() >= scope.values.0 && check::lists_operands(scope, &params);
         let first = params.first().filter(|_| lists)?;
         let value = Node { kind: NodeKind::Name(first.name.clone()), at: first.at };
-        Some(Self { scope, body: Block { lets: Vec::new(), value }, params })
+        let body = Block { lets: Vec::new(), value };
+        Some(Self { scope, body, params, results, more: Vec::new() })
     }
 
     /// Returns all type errors of the expression, in the order of the text, each at its own tokens.
     pub fn check(&self, typing: &Typing) -> Vec<SpecError> {
-        check::check(self.scope, Some(typing), &self.params, &self.body)
+        check::check(self, Some(typing))
     }
 
     /// Returns the smallest and the greatest integer value that the expression can have. `None` if
     /// it is not an integer expression or is invalid.
     pub fn range(&self, typing: &Typing) -> Option<(i128, i128)> {
-        check::range(self.scope, typing, &self.params, &self.body)
+        check::range(self, typing)
     }
 
     /// Parses an expression, and checks its types if its key determines them.
@@ -168,10 +181,58 @@ impl Closure {
         &self.body
     }
 
+    /// Returns the values of the results: one, or those of a tuple.
+    pub fn values(&self) -> impl ExactSizeIterator<Item = &Node> {
+        let values: Vec<&Node> = [&self.body.value].into_iter().chain(&self.more).collect();
+        values.into_iter()
+    }
+
+    /// Returns the element types of the results, or nothing if the closure does not state them.
+    pub fn result_types(&self) -> &[Elem] {
+        &self.results
+    }
+
+    /// Returns the closure of one result, with the definitions and the parameters that it reads.
+    ///
+    /// # Panics
+    /// Panics if there is no result of this number.
+    pub(crate) fn result(&self, nth: usize) -> Self {
+        let values: Vec<&Node> = self.values().collect();
+        let value = values[nth].clone();
+        let mut read = BTreeSet::new();
+        let mut reads = |e: &Node| {
+            e.visit(&mut |e| {
+                if let NodeKind::Name(name) = &e.kind {
+                    read.insert(name.clone());
+                }
+            });
+            read.clone()
+        };
+        let mut names = reads(&value);
+        let mut lets = Vec::new();
+        for definition in self.body.lets.iter().rev() {
+            if names.contains(&definition.name) {
+                names = reads(&definition.value);
+                lets.insert(0, definition.clone());
+            }
+        }
+        let params = self.params.iter().filter(|param| names.contains(&param.name));
+        let results = self.results.get(nth).copied().into_iter().collect();
+        Self {
+            scope: self.scope,
+            params: params.cloned().collect(),
+            results,
+            body: Block { lets, value },
+            more: Vec::new(),
+        }
+    }
+
     /// Returns true if the body reads a name.
     pub(crate) fn reads(&self, name: &str) -> bool {
         let mut reads = false;
-        self.body.visit(&mut |e| reads |= matches!(&e.kind, NodeKind::Name(n) if n == name));
+        let mut see = |e: &Node| reads |= matches!(&e.kind, NodeKind::Name(n) if n == name);
+        self.body.visit(&mut see);
+        self.more.iter().for_each(|value| value.visit(&mut see));
         reads
     }
 
@@ -189,6 +250,7 @@ impl Closure {
             }
         };
         self.body.visit_names(&mut |name| swap(name));
+        self.more.iter_mut().for_each(|value| value.visit_names(&mut |name| swap(name)));
         for param in &mut self.params {
             if let [axis] = param.index.as_mut_slice() {
                 swap(axis);
@@ -201,9 +263,10 @@ impl Closure {
 impl Display for Closure {
     fn fmt(&self, f: &mut Formatter<'_>) -> Formatted {
         let params: Vec<String> = self.params.iter().map(ClosureParam::to_string).collect();
-        match params.as_slice() {
-            [] => self.body.fmt(f),
-            params => write!(f, "|{}| {}", params.join(", "), self.body),
+        if !params.is_empty() || !self.scope.operands.is_empty() {
+            write!(f, "|{}| ", params.join(", "))?;
         }
+        print::results(&self.results, f)?;
+        print::body(self, f)
     }
 }

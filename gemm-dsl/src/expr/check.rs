@@ -3,6 +3,7 @@
 
 mod operation;
 
+use super::Closure;
 use super::literal;
 use super::parse::MAX_DEPTH;
 use super::range::IntRange;
@@ -18,20 +19,11 @@ use operation::CheckedOperand;
 /// Returns all faults of a parsed expression, in the order of the text. Types are checked only if
 /// they are known. If the plan decides how many values the scope has, unused names are reported
 /// only together with types, because a name may be a surplus value.
-pub(super) fn check(
-    scope: &'static ExprScope,
-    typing: Option<&Typing>,
-    params: &[ClosureParam],
-    body: &Block,
-) -> Vec<SpecError> {
+pub(super) fn check(closure: &Closure, typing: Option<&Typing>) -> Vec<SpecError> {
+    let scope = closure.scope;
     let mut check = Checker::new(scope, typing);
-    check.params(params);
-    let found = check.block(body, 0);
-    if let (Some(typing), Some(found)) = (typing, found.map(AbstractValue::ty))
-        && found != typing.result
-    {
-        check.fault(messages::wrong_result(scope, typing, &body.value, found));
-    }
+    check.params(&closure.params);
+    check.results(closure);
     let unused = |known: &&Definition| !known.used && !known.name.starts_with('_');
     let unused: Vec<SpecError> = check
         .known
@@ -49,15 +41,10 @@ pub(super) fn check(
 }
 
 /// Returns the smallest and the greatest value of a valid integer expression.
-pub(super) fn range(
-    scope: &'static ExprScope,
-    typing: &Typing,
-    params: &[ClosureParam],
-    body: &Block,
-) -> Option<(i128, i128)> {
-    let mut check = Checker::new(scope, Some(typing));
-    check.params(params);
-    match check.block(body, 0) {
+pub(super) fn range(closure: &Closure, typing: &Typing) -> Option<(i128, i128)> {
+    let mut check = Checker::new(closure.scope, Some(typing));
+    check.params(&closure.params);
+    match check.block(&closure.body, 0) {
         Some(AbstractValue::Int(range)) if check.faults.is_empty() => {
             Some((range.least, range.most))
         }
@@ -237,13 +224,35 @@ impl<'c> Checker<'c> {
         self.known.push(Definition { name, value, at, used: false, operand, gone: false });
     }
 
-    fn block(&mut self, block: &Block, depth: usize) -> Option<AbstractValue> {
+    /// Checks the results of a closure, and their types if they are known.
+    fn results(&mut self, closure: &Closure) {
         let outer = self.known.len();
-        for Let { name, value, at } in &block.lets {
+        self.lets(&closure.body.lets, 0);
+        for (nth, value) in closure.values().enumerate() {
+            let found = self.node(value, 1).map(AbstractValue::ty);
+            let Some((typing, found)) = self.typing.zip(found) else { continue };
+            let wanted = match nth.checked_sub(1) {
+                None => typing.result,
+                Some(nth) => typing.more.get(nth).copied().unwrap_or(typing.result),
+            };
+            if found != wanted {
+                self.fault(messages::wrong_result(self.scope, typing, value, wanted, found));
+            }
+        }
+        self.known[outer..].iter_mut().for_each(|known| known.gone = true);
+    }
+
+    fn lets(&mut self, lets: &[Let], depth: usize) {
+        for Let { name, value, at } in lets {
             let value = self.node(value, depth + 1);
             self.unreserved(name, *at);
             self.define(name, value, *at, false);
         }
+    }
+
+    fn block(&mut self, block: &Block, depth: usize) -> Option<AbstractValue> {
+        let outer = self.known.len();
+        self.lets(&block.lets, depth);
         let value = self.node(&block.value, depth + 1);
         self.known[outer..].iter_mut().for_each(|known| known.gone = true);
         value

@@ -3,17 +3,46 @@
 
 mod expression;
 
-use super::tree::{Block, ClosureParam, Let, NodeSpan};
+use super::tree::{Block, ClosureParam, Let, Node, NodeSpan};
 use crate::error::{SpecError, clip};
 use crate::expr::lexeme::Lexeme;
 use crate::expr::messages;
 use crate::expr::scope::{ExprScope, KEYWORDS};
-use crate::ir::MAX_NAME;
+use crate::ir::{Elem, MAX_NAME};
 
 /// Maximum nesting depth of an expression.
 pub(super) const MAX_DEPTH: usize = 64;
 
+/// Element types that parameters and results may state.
+const ELEMENTS: [Elem; 10] = [
+    Elem::F32,
+    Elem::F64,
+    Elem::F16,
+    Elem::Bf16,
+    Elem::I8,
+    Elem::U8,
+    Elem::I32,
+    Elem::U32,
+    Elem::I64,
+    Elem::U64,
+];
+
 type ParseResult<T> = Result<T, SpecError>;
+
+/// Parameters of a closure, and the element types of its results as far as it states them.
+#[derive(Default)]
+pub(super) struct Head {
+    pub(super) params: Vec<ClosureParam>,
+    pub(super) results: Vec<Elem>,
+}
+
+/// Definitions and values of a closure.
+pub(super) struct Body {
+    /// Definitions, and the first result.
+    pub(super) first: Block,
+    /// Results after the first.
+    pub(super) more: Vec<Node>,
+}
 
 pub(super) struct Parser<'t> {
     scope: &'static ExprScope,
@@ -27,26 +56,103 @@ impl<'t> Parser<'t> {
         Self { scope, tokens, at: 0, parts: 0 }
     }
 
-    /// Parses a whole value: the body, after parameters between bars if the scope has any.
-    pub(super) fn closure(&mut self) -> ParseResult<(Vec<ClosureParam>, Block)> {
-        let params = self.params()?;
-        let body = match self.peek() {
-            Some(Lexeme::Open('{')) => self.braces(0)?,
-            _ => Block { lets: Vec::new(), value: self.expression(0)? },
+    /// Parses a whole value: the body, after the head if the scope has one.
+    pub(super) fn closure(&mut self) -> ParseResult<(Head, Body)> {
+        let head = self.head()?;
+        let (lets, values) = match self.peek() {
+            Some(Lexeme::Open('{')) => self.enclosed(0, Self::results)?,
+            _ => (Vec::new(), self.results(0)?),
         };
-        match self.peek() {
-            None => Ok((params, body)),
-            Some(_) => Err(self.left_over()),
+        let mut values = values.into_iter();
+        match (self.peek(), values.next()) {
+            (None, Some(value)) => {
+                Ok((head, Body { first: Block { lets, value }, more: values.collect() }))
+            }
+            _ => Err(self.left_over()),
         }
     }
 
-    /// Parses the parameters between bars, if the scope has any.
-    pub(super) fn params(&mut self) -> ParseResult<Vec<ClosureParam>> {
-        match self.scope.values.1 {
-            0 if self.is_sign('|') => Err(messages::no_head(self.scope, self.here())),
-            0 => Ok(Vec::new()),
-            _ => self.head(),
+    /// Parses the parameters between bars and the types of the results, if the scope has any.
+    pub(super) fn head(&mut self) -> ParseResult<Head> {
+        let scope = self.scope;
+        if scope.values.1 == 0 && scope.operands.is_empty() {
+            return match self.is_sign('|') {
+                true => Err(messages::no_head(scope, self.here())),
+                false => Ok(Head::default()),
+            };
         }
+        Ok(Head { params: self.params()?, results: self.result_types()? })
+    }
+
+    /// Parses `-> f32` or `-> (f32, bf16)`, if it is there.
+    fn result_types(&mut self) -> ParseResult<Vec<Elem>> {
+        let is_arrow = self.is_sign('-')
+            && self.is_joint()
+            && matches!(self.tokens.get(self.at + 1), Some(Lexeme::Sign('>', _)));
+        if !is_arrow || !self.scope.is_typed {
+            return Ok(Vec::new());
+        }
+        self.at += 2;
+        if !matches!(self.peek(), Some(Lexeme::Open('('))) {
+            return Ok(vec![self.element_type()?]);
+        }
+        self.at += 1;
+        let mut types = vec![self.element_type()?];
+        while self.is_sign(',') {
+            self.at += 1;
+            if matches!(self.peek(), Some(Lexeme::Close(')'))) {
+                break;
+            }
+            types.push(self.element_type()?);
+        }
+        self.close(')')?;
+        Ok(types)
+    }
+
+    /// Parses the name of an element type.
+    fn element_type(&mut self) -> ParseResult<Elem> {
+        let at = self.here();
+        let found = match self.peek() {
+            Some(Lexeme::Word(word)) => ELEMENTS.iter().find(|elem| elem.name() == word),
+            _ => None,
+        };
+        let Some(elem) = found else {
+            return Err(messages::element_type(self.key(), at, &self.found()));
+        };
+        self.at += 1;
+        Ok(*elem)
+    }
+
+    /// Parses the results: an expression, or a tuple of expressions if the scope allows several.
+    fn results(&mut self, depth: usize) -> ParseResult<Vec<Node>> {
+        if self.scope.results > 1
+            && let Some(tuple) = self.tuple(depth)?
+        {
+            return Ok(tuple);
+        }
+        Ok(vec![self.expression(depth)?])
+    }
+
+    /// Parses `(a, b)`. `None`, without a change of the position, if it is another expression.
+    fn tuple(&mut self, depth: usize) -> ParseResult<Option<Vec<Node>>> {
+        if !matches!(self.peek(), Some(Lexeme::Open('('))) {
+            return Ok(None);
+        }
+        let start = (self.at, self.parts);
+        self.at += 1;
+        let mut values = vec![self.expression(depth + 1)?];
+        if !self.is_sign(',') {
+            (self.at, self.parts) = start;
+            return Ok(None);
+        }
+        while self.is_sign(',') {
+            self.at += 1;
+            if !matches!(self.peek(), Some(Lexeme::Close(')'))) {
+                values.push(self.expression(depth + 1)?);
+            }
+        }
+        self.close(')')?;
+        Ok(Some(values))
     }
 
     fn peek(&self) -> Option<&'t Lexeme> {
@@ -121,7 +227,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Parses `|acc, bias[n]|`.
-    fn head(&mut self) -> ParseResult<Vec<ClosureParam>> {
+    fn params(&mut self) -> ParseResult<Vec<ClosureParam>> {
         if !self.is_sign('|') {
             return Err(messages::no_closure(self.scope, self.here()));
         }
@@ -169,11 +275,27 @@ impl<'t> Parser<'t> {
             }
             at = at.to(self.close(']')?);
         }
-        Ok(ClosureParam { name, index, at })
+        let mut elem = None;
+        if self.scope.is_typed && self.is_sign(':') {
+            self.at += 1;
+            at = at.to(self.here());
+            elem = Some(self.element_type()?);
+        }
+        Ok(ClosureParam { name, index, elem, at })
     }
 
     /// Parses `{ let t = …; value }`.
     fn braces(&mut self, depth: usize) -> ParseResult<Block> {
+        let (lets, value) = self.enclosed(depth, Self::expression)?;
+        Ok(Block { lets, value })
+    }
+
+    /// Parses definitions and what follows them, in braces.
+    fn enclosed<V>(
+        &mut self,
+        depth: usize,
+        value: impl FnOnce(&mut Self, usize) -> ParseResult<V>,
+    ) -> ParseResult<(Vec<Let>, V)> {
         self.open('{')?;
         let mut lets = Vec::new();
         while self.is_word("let") {
@@ -193,7 +315,7 @@ impl<'t> Parser<'t> {
         if matches!(self.peek(), Some(Lexeme::Close('}'))) {
             return Err(messages::no_value(self.key(), self.here()));
         }
-        let value = self.expression(depth + 1)?;
+        let value = value(self, depth + 1)?;
         if self.is_sign(';') {
             return Err(messages::semicolon(self.key(), self.here()));
         }
@@ -201,7 +323,7 @@ impl<'t> Parser<'t> {
             return Err(self.left_over());
         }
         self.at += 1;
-        Ok(Block { lets, value })
+        Ok((lets, value))
     }
 
     /// Parses the semicolon after a definition.

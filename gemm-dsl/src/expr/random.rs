@@ -67,7 +67,7 @@ fn sound(
     loop {
         let depth = depths.next().unwrap_or(0);
         let closure = grown(scope, typing, seeds.bits(), depth, operands);
-        if check(scope, Some(typing), &closure.params, &closure.body).is_empty() {
+        if check(&closure, Some(typing)).is_empty() {
             return closure;
         }
     }
@@ -75,7 +75,7 @@ fn sound(
 
 fn param(name: String, index: &[&str]) -> ClosureParam {
     let index = index.iter().map(ToString::to_string).collect();
-    ClosureParam { name, index, at: NodeSpan::default() }
+    ClosureParam { name, index, elem: None, at: NodeSpan::default() }
 }
 
 fn grown(
@@ -112,7 +112,7 @@ fn grown(
             of => grow.reading(body.value, result, name, of.ty()),
         };
     }
-    Closure { scope, params, body }
+    Closure { scope, params, results: Vec::new(), body, more: Vec::new() }
 }
 
 #[derive(Clone)]

@@ -2,6 +2,7 @@
 
 use super::function::Function;
 use crate::error::TokenSpan;
+use crate::ir::Elem;
 use std::hash::{Hash, Hasher};
 
 /// Range of tokens in a value, numbered from 0; each bracket counts as one. All spans compare
@@ -47,6 +48,8 @@ pub struct ClosureParam {
     /// Names in the index, such as `n` in `bias[n]`; empty for a value of the scope and for a
     /// scalar.
     pub index: Vec<String>,
+    /// Element type, if the parameter states it, as in `x[m, n]: bf16`.
+    pub elem: Option<Elem>,
     pub at: NodeSpan,
 }
 
@@ -218,7 +221,7 @@ impl Node {
             NodeKind::Call(_, args) => args.iter().for_each(|e| e.visit(f)),
         }
     }
-    fn visit_names(&mut self, f: &mut impl FnMut(&mut String)) {
+    pub(super) fn visit_names(&mut self, f: &mut impl FnMut(&mut String)) {
         match &mut self.kind {
             NodeKind::Float(_) | NodeKind::Int(_) | NodeKind::Waves(..) => {}
             NodeKind::Name(name) => f(name),

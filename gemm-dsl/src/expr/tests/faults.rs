@@ -353,9 +353,11 @@ fn an_environment_without_values_has_no_head() {
         lent: None,
         operands: &[],
         output: None,
+        results: 1,
+        is_typed: false,
         integers: &[("m", IntRange::INDEX), ("n", IntRange::INDEX), ("k", IntRange::INDEX)],
         conditions: None,
-        typing: Some(Typing { float: Float::F32, values: Vec::new(), result: Type::Bool }),
+        typing: Some(Typing::F32_CONDITION),
     };
     assert_eq!(faults(&CONDITION, "m <= 8 || n % 4 == 0 && max(m, n) > 2 * k"), []);
     let found = faults(&CONDITION, "m + n");
