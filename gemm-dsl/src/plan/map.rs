@@ -12,7 +12,8 @@
 //! * the `items` of a thread hold at most 512 bytes of operands and results, unless it is one item;
 //! * a name, if given, is an identifier of CUDA C++ with at least one letter or digit.
 //!
-//! A launch also checks the grid, which has at most 2^31 − 1 blocks.
+//! A launch also checks the grid, which has at most 2^31 − 1 blocks. If the expression reads `row`,
+//! `col`, `m` or `n`, a matrix has less than 2^31 rows and columns.
 
 mod decisions;
 mod messages;

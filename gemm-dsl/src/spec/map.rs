@@ -97,11 +97,18 @@ impl MapSpec {
     /// Returns true if no element depends on its row or column, so that a matrix of any shape may
     /// be computed as one row of all its elements.
     pub fn is_flat(&self) -> bool {
-        let Some(closure) = self.closure() else { return false };
         let is_flat =
             |operand: &MapOperand| matches!(operand.arg.along, Along::Nothing | Along::Mn);
-        self.operands().iter().all(is_flat)
-            && ["m", "n", "row", "col"].iter().all(|name| !closure.reads(name))
+        self.operands().iter().all(is_flat) && !self.reads_integers()
+    }
+
+    /// Returns true if the expression reads an index or an extent. Each is then less than 2^31, so
+    /// that products of two fit in 64 bits.
+    pub(crate) fn reads_integers(&self) -> bool {
+        let reads = |closure: &Closure| {
+            ["m", "n", "row", "col"].iter().any(|name| closure.reads(name))
+        };
+        self.closure().is_some_and(reads)
     }
 }
 

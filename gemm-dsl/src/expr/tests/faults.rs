@@ -1,6 +1,6 @@
 //! One test for each fault of an expression: the message, and the token that it marks.
 
-use crate::expr::{Closure, EPILOGUE, ExprScope, Float, IntRange, Type, Typing};
+use crate::expr::{Closure, EPILOGUE, ExprScope, IntRange, Typing};
 
 /// Returns the marked text and the message of each fault.
 pub(super) fn faults(scope: &'static ExprScope, text: &str) -> Vec<(String, String)> {
@@ -381,6 +381,8 @@ fn an_environment_says_how_many_values_and_which_operands() {
         lent: None,
         operands: &[&[], &["n"], &["m", "n"]],
         output: None,
+        results: 1,
+        is_typed: false,
         integers: &[],
         conditions: None,
         typing: Some(Typing::F32),

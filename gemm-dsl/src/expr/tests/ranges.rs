@@ -18,6 +18,8 @@ static ENV: ExprScope = ExprScope {
     lent: None,
     operands: &[],
     output: None,
+    results: 1,
+    is_typed: false,
     integers: &[("a", IntRange::INDEX), ("b", IntRange::INDEX), ("c", IntRange::INDEX)],
     conditions: None,
     typing: None,

@@ -90,6 +90,11 @@ impl Arrays {
             }
             Rows::Any => {}
         }
+        if plan.spec().reads_integers() {
+            let max = i32::MAX as u64;
+            b.require(Requirement::Range { scalar: m, min: 0, max });
+            b.require(Requirement::Range { scalar: n, min: 0, max });
+        }
         for (array, operand, name) in &arrays {
             let named = NamedArray { array: *array, operand: *operand, name };
             named.shape(b, [m, n], rows);
