@@ -105,9 +105,8 @@ impl MapSpec {
     /// Returns true if the expression reads an index or an extent. Each is then less than 2^31, so
     /// that products of two fit in 64 bits.
     pub(crate) fn reads_integers(&self) -> bool {
-        let reads = |closure: &Closure| {
-            ["m", "n", "row", "col"].iter().any(|name| closure.reads(name))
-        };
+        let reads =
+            |closure: &Closure| ["m", "n", "row", "col"].iter().any(|name| closure.reads(name));
         self.closure().is_some_and(reads)
     }
 }

@@ -51,6 +51,8 @@ impl Array {
 pub(super) struct Arrays {
     /// Operands, in the order of the expression.
     pub(super) operands: Vec<Parameter>,
+    /// Name of each operand.
+    pub(super) names: Vec<String>,
     pub(super) results: Vec<Array>,
     pub(super) m: Scalar,
     pub(super) n: Scalar,
@@ -106,7 +108,8 @@ impl Arrays {
         });
         let operands = operands.collect();
         let results = inputs.map(|(array, ..)| *array).collect();
-        Self { operands, results, m, n }
+        let names = plan.operands().iter().map(|operand| operand.arg.name.to_string()).collect();
+        Self { operands, names, results, m, n }
     }
 }
 

@@ -87,8 +87,9 @@ impl Items<'_> {
                 Parameter::Array(array) => {
                     let lanes = lanes.clone().filter(|_| array.along != Along::M);
                     let dims = [items.clone()].into_iter().chain(lanes);
-                    let (name, meaning) = (format!("e{nth}"), format!("elements of operand {nth}"));
-                    Loaded::Array(b.registers(&name, array.elem(), dims, meaning), array)
+                    let meaning = format!("elements of `{}`", self.arrays.names[nth]);
+                    let registers = b.registers(&format!("e{nth}"), array.elem(), dims, meaning);
+                    Loaded::Array(registers, array)
                 }
             });
         }
