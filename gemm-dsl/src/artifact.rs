@@ -30,6 +30,12 @@ pub struct Artifact {
 pub enum Interface {
     /// A, B and C of a GEMM, and these operands.
     Gemm { operands: List<EpilogueArg> },
+    /// Operands and results of an elementwise kernel. A result may be the same view as an operand.
+    Elementwise {
+        operands: List<EpilogueArg>,
+        /// True if matrices without padding may be passed as one row of all their elements.
+        is_flat: bool,
+    },
     /// Arrays to fold and arrays for results.
     Reduction {
         /// Folded axes.
@@ -43,7 +49,7 @@ impl Interface {
     /// Operands of a call besides its matrices or arrays.
     pub fn operands(&self) -> &[EpilogueArg] {
         match self {
-            Self::Gemm { operands } => operands,
+            Self::Gemm { operands } | Self::Elementwise { operands, .. } => operands,
             Self::Reduction { .. } => &[],
         }
     }

@@ -1,4 +1,5 @@
-//! Expression language of the keys `epilogue`, `map`, `fold`, `identity` and `finish`.
+//! Expression language of the keys `epilogue`, `map`, `fold`, `identity` and `finish`, and of
+//! elementwise kernels.
 //!
 //! ```text
 //! |acc| { let t = 0.5 * acc; if t > 1.0 { 1.0 } else { max(t, 0.0) } }
@@ -81,12 +82,14 @@ pub use range::IntRange;
 pub(crate) use reachability::ProblemSet;
 pub(crate) use scope::WAVES;
 pub use scope::{
-    ConditionScope, EPILOGUE, ExprScope, FINISH, FOLD, IDENTITY, MAP, REDUCE_TABLE, SGEMM_TABLE,
+    ConditionScope, ELEMENTWISE, EPILOGUE, ExprScope, FINISH, FOLD, IDENTITY, MAP, REDUCE_TABLE,
+    SGEMM_TABLE,
 };
 pub use tree::{Binary, Block, ClosureParam, Let, Node, NodeKind, NodeSpan, Unary};
 pub use typing::{Float, Type, Typing, ValueType};
 
 use crate::error::{Excerpt, SpecError, SpecErrors, TokenSpan};
+use crate::ir::Elem;
 use crate::syntax::{Token, lex};
 use lexeme::lexemes;
 use std::collections::HashSet;
@@ -97,6 +100,8 @@ use std::fmt::{Display, Formatter, Result as Formatted};
 pub struct Closure {
     scope: &'static ExprScope,
     params: Vec<ClosureParam>,
+    /// Element types of the results, if the closure states them.
+    results: Vec<Elem>,
     /// Definitions and the first value.
     body: Block,
     /// Other values of a tuple, which may use the definitions of the body.
@@ -121,11 +126,13 @@ impl Closure {
     /// Returns a placeholder for an expression with a faulty body. It has the same parameters, and
     /// its value is the first parameter. `None` if the parameters themselves are faulty.
     pub(crate) fn head(scope: &'static ExprScope, tokens: &[Token]) -> Option<Self> {
-        let params = parse::Parser::new(scope, &lexemes(tokens)).params().ok()?;
+        let parse::Head { params, results } =
+            parse::Parser::new(scope, &lexemes(tokens)).head().ok()?;
         let lists = params.len() >= scope.values.0 && check::lists_operands(scope, &params);
         let first = params.first().filter(|_| lists)?;
         let value = Node { kind: NodeKind::Name(first.name.clone()), at: first.at };
-        Some(Self { scope, body: Block { lets: Vec::new(), value }, others: Vec::new(), params })
+        let body = Block { lets: Vec::new(), value };
+        Some(Self { scope, body, params, results, others: Vec::new() })
     }
 
     /// Returns all type errors of the expression, in the order of the text, each at its own tokens.
@@ -136,7 +143,7 @@ impl Closure {
     /// Returns the smallest and the greatest integer value that the expression can have. `None` if
     /// it is not an integer expression or is invalid.
     pub fn range(&self, typing: &Typing) -> Option<(i128, i128)> {
-        check::range(self.scope, typing, &self.params, &self.body)
+        check::range(self, typing)
     }
 
     /// Parses an expression, and checks its types if its key determines them.
@@ -181,8 +188,13 @@ impl Closure {
         })
     }
 
+    /// Returns the element types of the results, or nothing if the closure does not state them.
+    pub fn result_types(&self) -> &[Elem] {
+        &self.results
+    }
+
     /// Returns the n-th value with the definitions that it reads.
-    pub fn result(&self, nth: usize) -> Option<Block> {
+    pub fn value_block(&self, nth: usize) -> Option<Block> {
         let value = self.values().nth(nth)?;
         let mut read = HashSet::new();
         value.visit_read(&mut read);
@@ -195,6 +207,26 @@ impl Closure {
         }
         lets.reverse();
         Some(Block { lets, value: value.clone() })
+    }
+
+    /// Returns the closure of the n-th value, with the definitions and the parameters that it
+    /// reads.
+    pub(crate) fn result(&self, nth: usize) -> Option<Self> {
+        let body = self.value_block(nth)?;
+        let mut read = HashSet::new();
+        body.visit(&mut |e| {
+            if let NodeKind::Name(name) = &e.kind {
+                read.insert(name.clone());
+            }
+        });
+        let params = self.params.iter().filter(|param| read.contains(&param.name)).cloned();
+        Some(Self {
+            scope: self.scope,
+            params: params.collect(),
+            results: self.results.get(nth).copied().into_iter().collect(),
+            body,
+            others: Vec::new(),
+        })
     }
 
     /// Returns true if the body reads a name.
@@ -236,20 +268,10 @@ impl Closure {
 impl Display for Closure {
     fn fmt(&self, f: &mut Formatter<'_>) -> Formatted {
         let params: Vec<String> = self.params.iter().map(ClosureParam::to_string).collect();
-        if !params.is_empty() {
+        if !params.is_empty() || !self.scope.operands.is_empty() {
             write!(f, "|{}| ", params.join(", "))?;
         }
-        if self.others.is_empty() {
-            return self.body.fmt(f);
-        }
-        let values: Vec<String> = self.values().map(Node::to_string).collect();
-        let values = format!("({})", values.join(", "));
-        match self.body.lets.as_slice() {
-            [] => f.write_str(&values),
-            lets => {
-                let lets: String = lets.iter().map(|definition| format!("{definition} ")).collect();
-                write!(f, "{{ {lets}{values} }}")
-            }
-        }
+        print::results(&self.results, f)?;
+        print::body(self, f)
     }
 }

@@ -4,8 +4,8 @@ use crate::artifact::{Artifact, Interface};
 use crate::error::{SpecError, SpecErrors};
 use crate::ir::{Elem, IrError, VerifiedProgram};
 use crate::lower;
-use crate::plan::{Blocks, ReducePlan, SgemmPlan};
-use crate::spec::{Arith, GemmLayout, Instruction, ReduceSpec, SgemmSpec, Spec, Tile};
+use crate::plan::{Blocks, MapPlan, ReducePlan, SgemmPlan};
+use crate::spec::{Arith, GemmLayout, Instruction, MapSpec, ReduceSpec, SgemmSpec, Spec, Tile};
 use std::fmt::Debug;
 use std::str::FromStr;
 
@@ -86,6 +86,31 @@ impl Plan for ReducePlan {
 
     fn program(&self) -> Result<VerifiedProgram, SpecErrors> {
         Ok(lower::reduce(self)?)
+    }
+}
+
+impl Family for MapSpec {
+    type Plan = MapPlan;
+
+    fn plan(&self) -> Result<MapPlan, SpecErrors> {
+        self.plan()
+    }
+
+    fn interface(&self) -> Interface {
+        let operands = self.operands().into_iter().map(|operand| operand.arg).collect();
+        Interface::Elementwise { operands, is_flat: self.is_flat() }
+    }
+}
+
+impl Plan for MapPlan {
+    type Spec = MapSpec;
+
+    fn spec(&self) -> &MapSpec {
+        self.spec()
+    }
+
+    fn program(&self) -> Result<VerifiedProgram, SpecErrors> {
+        Ok(lower::map(self)?)
     }
 }
 

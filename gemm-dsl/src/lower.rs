@@ -1,10 +1,13 @@
 //! Lowering of plans to programs. Each part of a spec has a builder that emits its code; no pass
 //! rewrites the code afterwards.
 
+mod conversions;
+mod map;
 mod reduce;
 mod sgemm;
 mod tickets;
 
+pub use map::map;
 pub use reduce::{of_partials, partials, reduce, shard};
 pub use sgemm::{
     ROW_MAX, SPLITS, UNREPRESENTABLE, accepts_splits, sgemm, sgemm_with_splits, splits_of_b,

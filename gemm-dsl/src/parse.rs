@@ -22,8 +22,8 @@ mod value;
 use crate::error::{Excerpt, SpecError, SpecErrors, clip};
 use crate::expr::Closure;
 use crate::family::Family;
-use crate::plan::{ReducePlan, SgemmPlan};
-use crate::spec::{Datum, FAMILIES, Key, KeyKind, ReduceSpec, SgemmSpec, Table};
+use crate::plan::{MapPlan, ReducePlan, SgemmPlan};
+use crate::spec::{Datum, FAMILIES, Key, KeyKind, MapSpec, ReduceSpec, SgemmSpec, Table};
 use crate::syntax::{Span, Token, Tokens, closest, lex};
 use entries::{Entry, EntryList};
 use messages::Meant;
@@ -32,8 +32,8 @@ use std::ops::Range;
 use std::str::FromStr;
 
 pub use calls::{
-    ReduceTableTokens, ReduceTokens, SgemmTableTokens, SgemmTokens, reduce, reduce_table, sgemm,
-    sgemm_table,
+    MapTokens, ReduceTableTokens, ReduceTokens, SgemmTableTokens, SgemmTokens, map, reduce,
+    reduce_table, sgemm, sgemm_table,
 };
 pub use epilogue::{EpilogueTokens, epilogue};
 pub use parts::{call, entries};
@@ -72,6 +72,22 @@ impl FromStr for ReducePlan {
 
 /// Parses a spec and checks that it has a plan, with the same messages as the macro.
 impl FromStr for ReduceSpec {
+    type Err = SpecErrors;
+    fn from_str(text: &str) -> Result<Self, SpecErrors> {
+        from_text::<Self>(text).map(|plan| plan.spec().clone())
+    }
+}
+
+/// Parses and plans a spec, with the same messages as the macro.
+impl FromStr for MapPlan {
+    type Err = SpecErrors;
+    fn from_str(text: &str) -> Result<Self, SpecErrors> {
+        from_text::<MapSpec>(text)
+    }
+}
+
+/// Parses a spec and checks that it has a plan, with the same messages as the macro.
+impl FromStr for MapSpec {
     type Err = SpecErrors;
     fn from_str(text: &str) -> Result<Self, SpecErrors> {
         from_text::<Self>(text).map(|plan| plan.spec().clone())
@@ -159,7 +175,7 @@ struct SpecReader<'t, S> {
 impl<'t, S: Table> SpecReader<'t, S> {
     fn read(tokens: Tokens<'t>) -> Self {
         let kind = |name: &str| S::key(name).map(|key| key.kind);
-        let EntryList { entries, faults } = entries::split(tokens, &kind);
+        let EntryList { entries, faults } = entries::split(tokens, &kind, S::bare());
         let mut reader = Self {
             spec: S::default(),
             faults: faults.into_iter().map(|(fault, span)| (fault, Some(span))).collect(),

@@ -4,6 +4,7 @@
 //! check again. The draft of a tiled plan becomes a plan only with a `Passed` token.
 
 mod decision;
+mod map;
 mod messages;
 mod reduce;
 mod residency;
@@ -13,6 +14,7 @@ mod tests;
 
 pub use decision::Decision;
 use decision::{Decided, decided};
+pub use map::MapPlan;
 pub(crate) use reduce::MAX_BLOCK_ELEMENTS;
 pub use reduce::{AccumulatorPart, BlockFold, Blocks, ReducePlan, Share, Types};
 pub use sgemm::{
@@ -26,7 +28,7 @@ pub(crate) use sgemm::{
 
 use crate::error::{self, SpecError, SpecErrors};
 use crate::ir;
-use crate::spec::{Key, KeyKind, ReduceSpec, SgemmSpec, Table};
+use crate::spec::{Key, KeyKind, MapSpec, ReduceSpec, SgemmSpec, Table};
 
 /// Declares a `Copy` struct of facts. Each field is private and has a getter of the same name.
 /// Fields marked `decided` also store the reason for their value.
@@ -125,7 +127,9 @@ impl Faults {
 
 /// Returns true if some family has a key of this name. A fault must not name any other key.
 fn is_key(name: &str) -> bool {
-    SgemmSpec::key(name).is_some() || ReduceSpec::key(name).is_some()
+    SgemmSpec::key(name).is_some()
+        || ReduceSpec::key(name).is_some()
+        || MapSpec::key(name).is_some()
 }
 
 /// Proof that a spec passed every check.

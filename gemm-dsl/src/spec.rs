@@ -22,6 +22,7 @@ mod epilogue;
 mod expression;
 mod factor;
 mod gemm_types;
+mod map;
 mod reduce;
 mod sgemm;
 mod sizes;
@@ -30,9 +31,10 @@ mod table;
 pub use arith::{Accuracy, Arith};
 pub(crate) use epilogue::EpilogueInput;
 pub use epilogue::{Along, ArgSlot, Epilogue, EpilogueArg};
-pub use expression::{Finish, Fold, Identity, Map};
+pub use expression::{Elementwise, Finish, Fold, Identity, Map};
 pub use factor::Factor;
 pub use gemm_types::GemmTypes;
+pub use map::{MapOperand, MapSpec};
 pub use reduce::{
     AccType, DataType, IndexType, LaunchForm, Op, Over, ReduceSpec, ResultType, Tree,
 };
@@ -88,8 +90,11 @@ impl FamilyInfo {
     }
 }
 
-pub const FAMILIES: &[FamilyInfo] =
-    &[FamilyInfo::new::<ReduceSpec>(), FamilyInfo::new::<SgemmSpec>()];
+pub const FAMILIES: &[FamilyInfo] = &[
+    FamilyInfo::new::<ReduceSpec>(),
+    FamilyInfo::new::<SgemmSpec>(),
+    FamilyInfo::new::<MapSpec>(),
+];
 
 #[cfg(test)]
 mod tests;

@@ -8,8 +8,9 @@ use crate::rust_type::rust_type;
 use gemm_dsl::artifact::Artifact;
 use gemm_dsl::ir::Elem;
 use gemm_dsl::parse::{
-    self, EpilogueTokens, ReduceTableTokens, ReduceTokens, SgemmTableTokens, SgemmTokens,
+    self, EpilogueTokens, MapTokens, ReduceTableTokens, ReduceTokens, SgemmTableTokens, SgemmTokens,
 };
+use gemm_dsl::spec::{Along, EpilogueArg};
 use gemm_dsl::tables::{KernelTable, Rule, TableFamily};
 use gemm_dsl::{Plan, SpecErrors};
 use proc_macro2::{Group, Span, TokenStream};
@@ -27,6 +28,56 @@ pub(crate) fn reduce(input: TokenStream) -> TokenStream {
     let [inputs, results] = [inputs, results].map(|elems| types(&runtime, elems.as_deref()));
     let artifact = plan.and_then(|plan| checked(plan.artifact()));
     expression(&runtime, &quote!(#runtime::ReduceKernel::<#inputs, #results>), artifact)
+}
+
+/// Expands `map_kernel!` to an expression.
+pub(crate) fn map(input: TokenStream) -> TokenStream {
+    let (runtime, spec) = match undeclared("map_kernel", "Map<…>", input) {
+        Ok(parts) => parts,
+        Err(error) => return error.into_compile_error(),
+    };
+    let MapTokens { plan, operands, results } = parse::map(spec);
+    let most = EpilogueArg::MOST_LISTED;
+    let listed = match operands.as_deref().and_then(|operands| operands.get(most)) {
+        None => Ok(()),
+        Some((operand, place)) => {
+            let message = format!(
+                "`{}` is operand {} of {}, and a type lists at most {most}; use the spec as a \
+                 `Kernel<MapSpec, ByName>`, or put several into one matrix",
+                operand.arg,
+                most + 1,
+                operands.iter().flatten().count(),
+            );
+            Err(syn::Error::new(*place, message))
+        }
+    };
+    let artifact = both(plan.and_then(|plan| checked(plan.artifact())), listed);
+    let kind = |along: Along, elem| {
+        let element = rust_type(&runtime, elem);
+        match along {
+            Along::Nothing => element,
+            along => {
+                let kind = format_ident!("{}", along.kind());
+                quote!(#runtime::#kind<#element>)
+            }
+        }
+    };
+    let operands = match operands.filter(|operands| operands.len() <= most) {
+        None => quote!(_),
+        Some(operands) => {
+            let kinds = operands.iter().map(|(operand, _)| kind(operand.arg.along, operand.elem));
+            quote!((#(#kinds,)*))
+        }
+    };
+    let results = match results.as_deref() {
+        None => quote!(_),
+        Some([one]) => kind(Along::Mn, *one),
+        Some(several) => {
+            let several = several.iter().map(|elem| kind(Along::Mn, *elem));
+            quote!((#(#several,)*))
+        }
+    };
+    expression(&runtime, &quote!(#runtime::Map::<#operands, #results>), artifact)
 }
 
 /// Expands `reduce_table!` to an expression.

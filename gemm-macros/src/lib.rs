@@ -32,6 +32,14 @@ pub fn reduce_kernel(input: TokenStream) -> TokenStream {
     expand::reduce(input.into()).into()
 }
 
+/// Expands the spec of an elementwise kernel to an expression of type `Map`.
+///
+/// Users call it through `gemm_runtime::map_kernel!`, which documents every key.
+#[proc_macro]
+pub fn map_kernel(input: TokenStream) -> TokenStream {
+    expand::map(input.into()).into()
+}
+
 /// Expands the rules of a reduction table to an expression of type `ReduceTable`.
 ///
 /// Users call it through `gemm_runtime::reduce_table!`.

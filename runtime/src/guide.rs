@@ -8,6 +8,7 @@
 //! | [`memory`] | writing and copying in place, pinned memory, events, streams, foreign memory |
 //! | [`cublas`] | `sgemm` in place of `cublasSgemm` |
 //! | [`epilogues`] | bias, activation and residual, fused |
+//! | [`elementwise`] | an expression of matrices, vectors and numbers |
 //! | [`reductions`] | folds over arrays, rows, columns and segments |
 //! | [`tables`] | a kernel for each shape; tuning |
 //! | [`tensor_cores`] | FP32 emulation, its accuracy and its speed |
@@ -29,6 +30,6 @@ macro_rules! pages {
 }
 
 pages! {
-    start macros views memory cublas epilogues reductions tables tensor_cores determinism testing
-    races explain archives interop many_gpus errors
+    start macros views memory cublas epilogues elementwise reductions tables tensor_cores determinism
+    testing races explain archives interop many_gpus errors
 }

@@ -1,10 +1,14 @@
 //! Kernel values, as the macros build them.
 
+mod map;
 pub(crate) mod operands;
 pub(crate) mod reduce;
 mod sgemm;
 mod table;
 
+pub use map::{
+    InPlace, MapCall, MapInput, MapInputs, MapKind, MapOperands, MapOutputs, MapResults, Maps,
+};
 pub use reduce::{Elements, Folds, InputsFor, NamedArrays, ReduceTable, ResultsFor};
 pub(crate) use sgemm::{
     Chooses, GemmMatrices, NamedMatrix, extents, launch_chosen, problem, shape_on,
@@ -18,7 +22,7 @@ use crate::program::CachedProgram;
 use crate::slot::KernelSlot;
 use crate::warm_up::make;
 use gemm_dsl::artifact::Artifact;
-use gemm_dsl::spec::{ReduceSpec, SgemmSpec};
+use gemm_dsl::spec::{MapSpec, ReduceSpec, SgemmSpec};
 use gemm_dsl::tables::TableFamily;
 use gemm_dsl::{Family, Plan as _};
 use std::borrow::Cow;
@@ -35,8 +39,8 @@ use table::ParsedTable;
 /// the same data at run time.
 ///
 /// `S` is the type of the spec. `E` lists the arguments of a launch: the
-/// [`Operands`](crate::bounds::Operands) of a GEMM besides its matrices, or the [inputs and
-/// results](Folds) of a reduction. If `E` is [`ByName`](crate::ByName), a call passes them by name.
+/// [`Operands`](crate::bounds::Operands) of a GEMM besides its matrices, the [inputs and
+/// results](Folds) of a reduction, or the [operands and results](Maps) of an elementwise kernel. If `E` is [`ByName`](crate::ByName), a call passes them by name.
 ///
 /// ```
 /// use gemm_runtime::generic::Kernel;
@@ -132,6 +136,33 @@ impl KernelSource {
 ///
 /// For a spec that is known only at run time, use [`Kernel<ReduceSpec, ByName>`](crate::ByName).
 pub type ReduceKernel<T = f32, R = T> = Kernel<ReduceSpec, Folds<T, R>>;
+
+/// Elementwise kernel: computes each element of the results from the operands' elements at the same
+/// index. Built by [`map_kernel!`](crate::map_kernel) or from a [`MapSpec`].
+///
+/// `E` is a tuple with the kind of each operand: [`MN<T>`](crate::MN) of a matrix `x[m, n]`,
+/// [`N<T>`](crate::N) of a vector `v[n]`, [`M<T>`](crate::M) of a vector `v[m]`, and `f32` or
+/// another type of a number. `R` is the kind of the result, or a tuple for several results. The
+/// element type `T` is `f32` if it is left out.
+///
+/// ```
+/// use gemm_runtime::half::bf16;
+/// use gemm_runtime::{Device, MN, Map, N, map_kernel};
+///
+/// const LAYER: Map<(MN, N), MN<bf16>> =
+///     map_kernel!(|x[m, n], bias[n]| -> bf16 gelu(x + bias));
+///
+/// let device = Device::simulator();
+/// let x = device.upload_matrix(&[-1.0, 0.0, 1.0, 2.0], 2, 2)?;
+/// let bias = device.upload(&[1.0, 0.0])?;
+/// let mut y = device.alloc_matrix_of::<bf16>(2, 2)?;
+/// LAYER.launch(&device, (&x, &bias), &mut y)?;
+/// assert_eq!(device.download(&y)?[0], bf16::ZERO);
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
+///
+/// For a spec that is known only at run time, use [`Kernel<MapSpec, ByName>`](crate::ByName).
+pub type Map<E, R = operands::MN> = Kernel<MapSpec, Maps<E, R>>;
 
 /// GEMM kernel on matrices of `f32`: computes C = A·B, or an `epilogue` of A·B. Built by
 /// [`sgemm_kernel!`](crate::sgemm_kernel) or from an [`SgemmSpec`].

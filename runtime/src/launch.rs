@@ -131,6 +131,17 @@ impl<'n, B: Backend> BoundArray<'n, B> {
         &self.axes[..self.rank]
     }
 
+    /// Returns true if both are the same elements of one array, in the same layout.
+    fn is_same(&self, other: &Self) -> bool {
+        let range = |array: &Self| match &array.place {
+            Place::One { address, .. } => Some(address.range(array.span())),
+            Place::List(_) => None,
+        };
+        self.place.elem() == other.place.elem()
+            && self.axes() == other.axes()
+            && range(self).is_some_and(|own| range(other) == Some(own))
+    }
+
     /// Returns true if the memory ranges of the two arrays overlap, each from its first to its last
     /// element.
     fn meets(&self, other: &Self) -> bool {
@@ -157,7 +168,7 @@ pub(crate) fn launch<'a, B: Backend>(
 ) -> Result<LaunchReport> {
     span!("launch", spec = program.line());
     let arrays = program.program().bind_arrays(arrays)?;
-    check_overlap(arrays.inputs(), arrays.outputs())?;
+    check_overlap(arrays.inputs(), arrays.outputs(), program.is_in_place())?;
     let (backend, load_times) = (on.backend, LoadTimes::default());
     let mut run = Run { backend, program, workspace: None, load_times };
     let mut execution = program.program().execute(values, &arrays, &mut run)?;
@@ -168,13 +179,16 @@ pub(crate) fn launch<'a, B: Backend>(
     Ok(LaunchReport { program: Arc::clone(program), execution, load_times: run.load_times })
 }
 
-/// Checks that no output shares memory with another array.
+/// Checks that no output shares memory with another array. With `in_place`, an input may be the same
+/// elements in the same layout.
 fn check_overlap<B: Backend>(
     inputs: &[&BoundArray<'_, B>],
     outputs: &[&BoundArray<'_, B>],
+    in_place: bool,
 ) -> Result<()> {
     for (n, written) in outputs.iter().enumerate() {
-        for other in inputs.iter().chain(&outputs[..n]) {
+        let others = inputs.iter().filter(|input| !in_place || !written.is_same(input));
+        for other in others.chain(&outputs[..n]) {
             if written.meets(other) {
                 let (written, other) = (written.name.to_owned(), other.name.to_owned());
                 return Err(Error::Overlap { written, other });

@@ -25,6 +25,7 @@
 //! | --- | --- | --- |
 //! | declare a GEMM kernel | [`sgemm_kernel!`], [`SgemmKernel`] | [start](guide::start) |
 //! | declare a reduction | [`reduce_kernel!`], [`ReduceKernel`] | [reductions](guide::reductions) |
+//! | compute element by element | [`map_kernel!`], [`Map`] | [elementwise](guide::elementwise) |
 //! | multiply without choosing a kernel | [`sgemm`] | [in place of cuBLAS](guide::cublas) |
 //! | fuse bias, activation or residual | [`Epilogue`], [`Sgemm`] | [epilogues](guide::epilogues) |
 //! | choose a kernel by shape | [`sgemm_table!`], [`reduce_table!`] | [tables](guide::tables) |
@@ -126,12 +127,12 @@ pub use cudarc;
 pub use device::Device;
 pub use error::Error;
 pub use gemm_dsl::ir::Variant;
-pub use gemm_dsl::spec::{self, ReduceSpec, SgemmSpec};
+pub use gemm_dsl::spec::{self, MapSpec, ReduceSpec, SgemmSpec};
 pub use gemm_dsl::tables::{KernelTable, SgemmShape};
 pub use gemm_dsl::target::element::Element;
 pub use half;
 pub use kernel::operands::{BatchItem, BatchM, BatchN, ByName, M, MN, N, Out};
-pub use kernel::{ReduceKernel, ReduceTable, Sgemm, SgemmKernel, SgemmTable};
+pub use kernel::{InPlace, Map, ReduceKernel, ReduceTable, Sgemm, SgemmKernel, SgemmTable};
 pub use list::{MatrixList, MatrixListMut};
 pub use matrix::Matrix;
 pub use report::{LaunchReport, StepReport};
@@ -141,7 +142,7 @@ pub use view::{MatrixMut, MatrixRef};
 
 /// Generic types behind [`SgemmKernel`], [`ReduceKernel`] and the tables.
 pub mod generic {
-    pub use crate::kernel::{Call, Choice, Folds, Kernel, NamedArrays, Table};
+    pub use crate::kernel::{Call, Choice, Folds, Kernel, MapCall, Maps, NamedArrays, Table};
 }
 
 /// Traits in the bounds of kernels and views. Only generic code needs to name them.
@@ -149,7 +150,10 @@ pub mod bounds {
     pub use crate::kernel::operands::{
         AnyOperand, Named, OperandFor, OperandKind, Operands, OperandsFor,
     };
-    pub use crate::kernel::{Elements, InputsFor, ResultsFor};
+    pub use crate::kernel::{
+        Elements, InputsFor, MapInput, MapInputs, MapKind, MapOperands, MapOutputs, MapResults,
+        ResultsFor,
+    };
     pub use crate::operand::{Input, InputOf, Output, OutputOf, Vector, VectorMut, VectorOf};
     pub use crate::segments::Offset;
     pub use crate::view::{
@@ -204,7 +208,9 @@ pub mod __private {
     pub use crate::kernel::{ReduceSlot, SgemmSlot};
     pub use crate::slot::KernelSlot;
     pub use gemm_dsl::artifact::items;
-    pub use gemm_macros::{epilogue, reduce_kernel, reduce_table, sgemm_kernel, sgemm_table};
+    pub use gemm_macros::{
+        epilogue, map_kernel, reduce_kernel, reduce_table, sgemm_kernel, sgemm_table,
+    };
 }
 
 /// Embeds an archive that the build script wrote with `gemm_build::embed`, as an [`Archive`].
@@ -230,6 +236,12 @@ macro_rules! include_archive {
 #[macro_export]
 macro_rules! reduce_kernel {
     ($($spec:tt)*) => { $crate::__private::reduce_kernel! { [$crate] $($spec)* } };
+}
+
+#[doc = include_str!("../docs/map_kernel.md")]
+#[macro_export]
+macro_rules! map_kernel {
+    ($($spec:tt)*) => { $crate::__private::map_kernel! { [$crate] $($spec)* } };
 }
 
 /// Builds a [`ReduceTable`] from rules, each a condition and a spec, which are checked at compile

@@ -290,7 +290,7 @@ impl CachedProgram {
     pub(crate) fn over(&self) -> Over {
         match self.artifact.interface {
             Interface::Reduction { over, .. } => over,
-            Interface::Gemm { .. } => {
+            Interface::Gemm { .. } | Interface::Elementwise { .. } => {
                 unreachable!("kernel/reduce.rs: it asks for programs of reductions only")
             }
         }
@@ -300,8 +300,18 @@ impl CachedProgram {
     pub(crate) fn index(&self) -> Option<Op> {
         match self.artifact.interface {
             Interface::Reduction { index, .. } => index,
-            Interface::Gemm { .. } => None,
+            Interface::Gemm { .. } | Interface::Elementwise { .. } => None,
         }
+    }
+
+    /// Returns true if a result may be the same array as an operand.
+    pub(crate) fn is_in_place(&self) -> bool {
+        matches!(self.artifact.interface, Interface::Elementwise { .. })
+    }
+
+    /// Returns true if matrices without padding may be passed as one row of all their elements.
+    pub(crate) fn is_flat(&self) -> bool {
+        matches!(self.artifact.interface, Interface::Elementwise { is_flat: true, .. })
     }
 
     /// Plan of a GEMM's program.

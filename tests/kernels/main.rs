@@ -25,6 +25,7 @@ mod direct;
 mod elements;
 mod epilogue;
 mod inter_block_sync;
+mod map;
 mod matrix_views;
 mod planted_faults;
 mod pointer_lists;
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         elements::trials(),
         epilogue::trials(),
         inter_block_sync::trials(),
+        map::trials(),
         matrix_views::trials(),
         range::trials(),
         pointer_lists::trials(),

@@ -1,8 +1,10 @@
 //! Snapshots of the simulator's counters for one launch with a fixed shape.
 
 use crate::compare;
-use gemm_dsl::spec::{Along, Lanes, Over, ReduceSpec, SgemmSpec};
+use gemm_dsl::spec::{Along, Lanes, MapSpec, Over, ReduceSpec, SgemmSpec};
 use gemm_dsl::stages::pinned::PinnedSpec;
+use gemm_runtime::generic::Kernel;
+use gemm_runtime::half::bf16;
 use gemm_runtime::{
     Buffer, ByName, Device, Error, LaunchReport, MatrixList, MatrixListMut, MatrixMut, MatrixRef,
     ReduceKernel, Segments, Sgemm,
@@ -38,6 +40,7 @@ pub fn trial(stage: &PinnedSpec) -> Trial {
             "reduce" => reduce(&line)?,
             "segments" => reduce_segments(&line)?,
             "runs" => reduce_runs(&line)?,
+            "map" => map(&line)?,
             _ => {
                 let (m, n, k) = size(&line.parse::<SgemmSpec>()?);
                 (format!("m = {m}, n = {n}, k = {k}"), multiply(&line)?)
@@ -104,6 +107,31 @@ fn reduce_segments(line: &str) -> Result<(String, LaunchReport), Error> {
     let mut output = device.alloc(SEGMENTS as usize)?;
     let launched = kernel.launch_segments(&device, &input, &segments, &mut output)?;
     Ok((format!("{SEGMENTS} segments, {elements} elements"), launched))
+}
+
+/// Elementwise kernel over a matrix whose rows are whole vectors.
+fn map(line: &str) -> Result<(String, LaunchReport), Error> {
+    let device = Device::simulator();
+    let spec: MapSpec = line.parse()?;
+    let kernel = Kernel::<MapSpec, ByName>::new(spec.clone())?;
+    let (rows, columns) = MATRIX;
+    let elements = ones(&device, rows * columns)?;
+    let matrix = MatrixRef::new(&elements, rows, columns)?;
+    let mut single = device.alloc_matrix(rows, columns)?;
+    let mut half = device.alloc_matrix_of::<bf16>(rows, columns)?;
+    let mut call = kernel.call(&device);
+    for operand in spec.operands() {
+        call = match operand.arg.along {
+            Along::Nothing => call.operand(&operand.arg.name, 1.0_f32),
+            Along::N | Along::M => call.operand(&operand.arg.name, &elements),
+            Along::Mn => call.operand(&operand.arg.name, &matrix),
+        };
+    }
+    let launched = match spec.results().as_slice() {
+        [(name, _)] => call.result(name, &mut single).launch()?,
+        _ => call.result("output_0", &mut half).result("output_1", &mut single).launch()?,
+    };
+    Ok((format!("{rows} rows, {columns} columns"), launched))
 }
 
 fn multiply(line: &str) -> Result<LaunchReport, Error> {

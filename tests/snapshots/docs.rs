@@ -4,7 +4,7 @@
 
 use gemm_dsl::expr::{Bound, ExprScope, Function};
 use gemm_dsl::spec::{
-    Along, EpilogueArg, FAMILIES, FamilyInfo, KeyInfo, KeyKind, ReduceSpec, Spec,
+    Along, EpilogueArg, FAMILIES, FamilyInfo, KeyInfo, KeyKind, MapSpec, ReduceSpec, Spec,
 };
 use gemm_dsl::stages::{self, Stage};
 use libtest_mimic::{Failed, Trial};
@@ -22,16 +22,20 @@ pub fn trials() -> Vec<Trial> {
 
 fn page(family: &FamilyInfo) -> Result<(), Failed> {
     let keys = (family.table)();
-    let is_reduction = family.macro_name == ReduceSpec::MACRO;
-    let (plan, ladder) = match is_reduction {
-        true => ("reduce", lines(&stages::reduce())),
-        false => ("sgemm", lines(&stages::sgemm())),
+    let (plan, ladder) = match family.macro_name {
+        ReduceSpec::MACRO => ("reduce", Some(lines(&stages::reduce()))),
+        MapSpec::MACRO => ("map", None),
+        _ => ("sgemm", Some(lines(&stages::sgemm()))),
+    };
+    let order = match family.macro_name {
+        MapSpec::MACRO => {
+            "The expression, and then `key: value` pairs in any order, separated by \
+            commas."
+        }
+        _ => "`key: value` pairs and flags in any order, separated by commas.",
     };
     let head = read(&top().join(format!("runtime/docs/heads/{}.md", family.macro_name)))?;
-    let mut text = format!(
-        "{head}\n# Keys\n\n`key: value` pairs and flags in any order, separated by commas.\n{}",
-        self::keys(family)?
-    );
+    let mut text = format!("{head}\n# Keys\n\n{order}\n{}", self::keys(family)?);
     let closures = keys.iter().filter_map(|key| match key.kind {
         KeyKind::Closure(env) => Some((key.name, env)),
         _ => None,
@@ -48,7 +52,9 @@ fn page(family: &FamilyInfo) -> Result<(), Failed> {
     let rules = documentation(&format!("plan/{plan}.rs"))?;
     let (_, rules) = rules.split_once("\n\n").ok_or("a title and no rules")?;
     text += &format!("\n# Valid specs\n\n{rules}");
-    text += &format!("\n# Stages of the ladder\n\n{ladder}");
+    if let Some(ladder) = ladder {
+        text += &format!("\n# Stages of the ladder\n\n{ladder}");
+    }
     compare(&top().join(format!("runtime/docs/{}.md", family.macro_name)), &text)
 }
 
@@ -239,6 +245,9 @@ fn about(env: &ExprScope) -> Result<String, Failed> {
         integers => format!(". Integers in scope: {}", quoted(integers)),
     };
     let text = match env.values.1 {
+        0 if env.is_typed => {
+            format!("For example `{}`. Parameters of the closure: operands{integers}.", env.example)
+        }
         0 => format!("An expression without parameters, for example `{}`{integers}.", env.example),
         _ => {
             let (example, meaning) = (env.example, env.meaning);
@@ -284,6 +293,20 @@ fn operands(env: &ExprScope) -> Result<String, Failed> {
         rows += &format!("| `{name}{along}` | {meaning} | `{kind}` |\n");
     }
     let most = EpilogueArg::MOST_LISTED;
+    if env.is_typed {
+        let text = paragraph(&format!(
+            "An operand is an array or a number that a call passes. In the body, write it by its \
+             name alone, without the index. `: bf16` after an operand states its element type, and \
+             `-> bf16` after the bars the type of the result, `-> (f32, bf16)` of two results. \
+             Without them, the type is that of the key `type`. The type of a kernel lists the \
+             kinds of at most {most} operands; a `Kernel<MapSpec, ByName>` takes any number. \
+             Several results, at most {}, are a tuple: the value of the whole expression.",
+            env.results
+        ));
+        return Ok(format!(
+            "{text}\n| operand | argument of the call | kind |\n| --- | --- | --- |\n{rows}\n"
+        ));
+    }
     let text = format!(
         "After {} the closure may have parameters for operands: arrays and scalars of `f32` that a \
          call passes. In the body, write an operand by its name alone, without the index. The \

@@ -32,7 +32,8 @@ fn compare(of: &str, name: &str, text: &str) {
 }
 
 fn main() -> ExitCode {
-    let specs = pinned::all().unwrap_or_else(|faults| panic!("{faults}"));
+    let mut specs = pinned::all().unwrap_or_else(|faults| panic!("{faults}"));
+    specs.extend(pinned::elementwise().unwrap_or_else(|faults| panic!("{faults}")));
     let mut trials = vec![directory::trial(&specs), lint::own_trial()];
     for spec in &specs {
         trials.extend(text::trials(spec));

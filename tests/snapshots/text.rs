@@ -6,7 +6,8 @@ use libtest_mimic::Trial;
 
 /// Pinned sources of scalar variants, one for each kind of GEMM and reduction. Other scalar
 /// variants differ from their vector variants in the same way.
-const SCALAR: [&str; 6] = [
+const SCALAR: [&str; 7] = [
+    "map/norm.scalar",
     "reduce/09_columns.scalar",
     "runs/argmax.shard.scalar",
     "sgemm/11_float4.scalar",

@@ -8,6 +8,7 @@ pub mod arbitrary;
 pub mod batch;
 pub mod fold;
 pub mod ladder;
+pub mod map;
 pub mod needs;
 pub mod nvrtc;
 pub mod operands;

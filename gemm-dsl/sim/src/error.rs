@@ -30,7 +30,7 @@ pub enum SimError {
     #[error("{what} is {value}, which is not between 0 and {limit}")]
     ExtentRange { what: String, value: i128, limit: u64 },
     /// Two buffers share memory, and the kernel writes one of them. This is forbidden because
-    /// kernel pointers are `__restrict__`.
+    /// kernel pointers are `__restrict__`, except those of a kernel that works in place.
     #[error("`{written}`, which the kernel writes, shares memory with `{other}`")]
     Overlap { written: String, other: String },
     /// The results depend on the block order, which the kernel does not permit.

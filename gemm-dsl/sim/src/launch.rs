@@ -106,14 +106,19 @@ impl<'k> Launch<'k> {
         })
     }
 
-    /// Returns an error if a buffer that the kernel writes overlaps another buffer.
+    /// Returns an error if a buffer that the kernel writes overlaps another buffer. If the kernel
+    /// works in place, a buffer that it only reads may be the same elements in the same layout.
     pub(super) fn distinct(&self, stored: &[bool]) -> Result<(), SimError> {
         let globals = || {
             let regions = self.regions.iter().enumerate();
             regions.filter(|(_, r)| r.space == Space::Global)
         };
         for (i, written) in globals().filter(|(i, _)| stored.get(*i) == Some(&true)) {
-            for (_, other) in globals().filter(|(j, _)| *j != i) {
+            for (j, other) in globals().filter(|(j, _)| *j != i) {
+                let is_read = stored.get(j) != Some(&true);
+                if self.kernel.in_place && is_read && written.is_same(other) {
+                    continue;
+                }
                 if let (Some(a), Some(b)) = (&written.given, &other.given)
                     && a.overlaps(b)
                 {

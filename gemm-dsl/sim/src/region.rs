@@ -209,6 +209,18 @@ pub(super) fn slots_of(elem: Elem) -> u32 {
 }
 
 impl Region {
+    /// Returns true if both are the same elements of one array, in the same layout.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let start = |region: &Self| match &region.given {
+            Some(BufferArg::One(buffer)) => Some(buffer.addresses().start),
+            Some(BufferArg::List(_)) | None => None,
+        };
+        self.elem == other.elem
+            && self.dims == other.dims
+            && self.strides == other.strides
+            && start(self).is_some_and(|own| start(other) == Some(own))
+    }
+
     /// Position for a logical index at which there is no element.
     pub(super) fn nowhere(&self, index: Vec<i128>) -> Position {
         Position { buffer: self.name.clone(), space: self.space, index, at: None }

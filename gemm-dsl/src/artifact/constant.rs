@@ -168,7 +168,11 @@ tuples! {
     KernelId(number);
 }
 enums! {
-    Interface { Gemm { operands }, Reduction { over, index }, }
+    Interface {
+        Gemm { operands },
+        Elementwise { operands, is_flat },
+        Reduction { over, index },
+    }
     Step<HostExpr> { Launch(launch), If { cond, then, otherwise }, }
     Slot { Input(n), Output(n), Temp(n), }
     Operand { Input(n), Output(n), Temp(n), }

@@ -280,7 +280,7 @@ fn is_alone(k: &VerifiedKernel, array: &str) -> bool {
     let declared = k.buffers.iter().any(|buffer| buffer.name == array && buffer.exclusive);
     let speaks = k.communicates() && !declared;
     let shares = |a: &ArrayParameter| a.is_written && (a.is_read || speaks);
-    !k.contract().arrays().any(|a| a.name == array && shares(a))
+    !k.in_place && !k.contract().arrays().any(|a| a.name == array && shares(a))
 }
 
 /// Prints shared arrays. If they exceed the static limit, prints references into dynamic shared

@@ -23,14 +23,7 @@ pub(super) fn check(closure: &Closure, typing: Option<&Typing>) -> Vec<SpecError
     let scope = closure.scope;
     let mut check = Checker::new(scope, typing);
     check.params(&closure.params);
-    let found = check.values(&closure.body.lets, closure.values(), 0);
-    for (value, found) in closure.values().zip(found) {
-        if let (Some(typing), Some(found)) = (typing, found.map(AbstractValue::ty))
-            && found != typing.result
-        {
-            check.fault(messages::wrong_result(scope, typing, value, found));
-        }
-    }
+    check.values(closure);
     let unused = |known: &&Definition| !known.used && !known.name.starts_with('_');
     let unused: Vec<SpecError> = check
         .known
@@ -48,15 +41,10 @@ pub(super) fn check(closure: &Closure, typing: Option<&Typing>) -> Vec<SpecError
 }
 
 /// Returns the smallest and the greatest value of a valid integer expression.
-pub(super) fn range(
-    scope: &'static ExprScope,
-    typing: &Typing,
-    params: &[ClosureParam],
-    body: &Block,
-) -> Option<(i128, i128)> {
-    let mut check = Checker::new(scope, Some(typing));
-    check.params(params);
-    match check.block(body, 0) {
+pub(super) fn range(closure: &Closure, typing: &Typing) -> Option<(i128, i128)> {
+    let mut check = Checker::new(closure.scope, Some(typing));
+    check.params(&closure.params);
+    match check.block(&closure.body, 0) {
         Some(AbstractValue::Int(range)) if check.faults.is_empty() => {
             Some((range.least, range.most))
         }
@@ -236,27 +224,38 @@ impl<'c> Checker<'c> {
         self.known.push(Definition { name, value, at, used: false, operand, gone: false });
     }
 
-    fn block(&mut self, block: &Block, depth: usize) -> Option<AbstractValue> {
-        let values = self.values(&block.lets, [&block.value], depth);
-        values.into_iter().next().flatten()
+    /// Checks the values of a closure, and their types if they are known.
+    fn values(&mut self, closure: &Closure) {
+        let outer = self.known.len();
+        self.lets(&closure.body.lets, 0);
+        for (nth, value) in closure.values().enumerate() {
+            let found = self.node(value, 1).map(AbstractValue::ty);
+            let Some((typing, found)) = self.typing.zip(found) else { continue };
+            let wanted = match nth.checked_sub(1) {
+                None => typing.result,
+                Some(nth) => typing.more.get(nth).copied().unwrap_or(typing.result),
+            };
+            if found != wanted {
+                self.fault(messages::wrong_result(self.scope, typing, value, wanted, found));
+            }
+        }
+        self.known[outer..].iter_mut().for_each(|known| known.gone = true);
     }
 
-    /// Checks definitions, and the values that may read them.
-    fn values<'n>(
-        &mut self,
-        lets: &[Let],
-        values: impl IntoIterator<Item = &'n Node>,
-        depth: usize,
-    ) -> Vec<Option<AbstractValue>> {
-        let outer = self.known.len();
+    fn lets(&mut self, lets: &[Let], depth: usize) {
         for Let { name, value, at } in lets {
             let value = self.node(value, depth + 1);
             self.unreserved(name, *at);
             self.define(name, value, *at, false);
         }
-        let values = values.into_iter().map(|value| self.node(value, depth + 1)).collect();
+    }
+
+    fn block(&mut self, block: &Block, depth: usize) -> Option<AbstractValue> {
+        let outer = self.known.len();
+        self.lets(&block.lets, depth);
+        let value = self.node(&block.value, depth + 1);
         self.known[outer..].iter_mut().for_each(|known| known.gone = true);
-        values
+        value
     }
 
     fn node(&mut self, e: &Node, depth: usize) -> Option<AbstractValue> {

@@ -109,7 +109,7 @@ impl Closure {
         let mut library = Definitions::default();
         let body = match self.others.as_slice() {
             [] => Some(Cow::Borrowed(&self.body)),
-            _ => self.result(nth).map(Cow::Owned),
+            _ => self.value_block(nth).map(Cow::Owned),
         };
         let body = &*body.unwrap_or_else(|| unreachable!("lower_all: it has the n-th value"));
         body.visit(&mut |e| match &e.kind {

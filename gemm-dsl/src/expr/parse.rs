@@ -9,12 +9,33 @@ use crate::error::{SpecError, clip};
 use crate::expr::lexeme::Lexeme;
 use crate::expr::messages;
 use crate::expr::scope::{ExprScope, KEYWORDS};
-use crate::ir::MAX_NAME;
+use crate::ir::{Elem, MAX_NAME};
 
 /// Maximum nesting depth of an expression.
 pub(super) const MAX_DEPTH: usize = 64;
 
+/// Element types that parameters and results may state.
+const ELEMENTS: [Elem; 10] = [
+    Elem::F32,
+    Elem::F64,
+    Elem::F16,
+    Elem::Bf16,
+    Elem::I8,
+    Elem::U8,
+    Elem::I32,
+    Elem::U32,
+    Elem::I64,
+    Elem::U64,
+];
+
 type ParseResult<T> = Result<T, SpecError>;
+
+/// Parameters of a closure, and the element types of its results as far as it states them.
+#[derive(Default)]
+pub(super) struct Head {
+    pub(super) params: Vec<ClosureParam>,
+    pub(super) results: Vec<Elem>,
+}
 
 pub(super) struct Parser<'t> {
     scope: &'static ExprScope,
@@ -28,21 +49,24 @@ impl<'t> Parser<'t> {
         Self { scope, tokens, at: 0, parts: 0 }
     }
 
-    /// Parses a whole value: the body, after parameters between bars if the scope has any.
+    /// Parses a whole value: the body, after the head if the scope has one.
     pub(super) fn closure(&mut self) -> ParseResult<Closure> {
-        let params = self.params()?;
+        let Head { params, results } = self.head()?;
         let (lets, (value, others)) = match self.peek() {
-            Some(Lexeme::Open('{')) => self.braced(0, Self::results)?,
-            _ => (Vec::new(), self.results(0)?),
+            Some(Lexeme::Open('{')) => self.braced(0, Self::values)?,
+            _ => (Vec::new(), self.values(0)?),
         };
         match self.peek() {
-            None => Ok(Closure { scope: self.scope, params, body: Block { lets, value }, others }),
+            None => {
+                let body = Block { lets, value };
+                Ok(Closure { scope: self.scope, params, results, body, others })
+            }
             Some(_) => Err(self.left_over()),
         }
     }
 
     /// Parses the value of the closure, or several as a tuple: the first one and the others.
-    fn results(&mut self, depth: usize) -> ParseResult<(Node, Vec<Node>)> {
+    fn values(&mut self, depth: usize) -> ParseResult<(Node, Vec<Node>)> {
         if self.scope.results == 1 || !self.is_tuple() {
             return Ok((self.expression(depth)?, Vec::new()));
         }
@@ -91,13 +115,55 @@ impl<'t> Parser<'t> {
         false
     }
 
-    /// Parses the parameters between bars, if the scope has any.
-    pub(super) fn params(&mut self) -> ParseResult<Vec<ClosureParam>> {
-        match self.scope.values.1 {
-            0 if self.is_sign('|') => Err(messages::no_head(self.scope, self.here())),
-            0 => Ok(Vec::new()),
-            _ => self.head(),
+    /// Parses the parameters between bars and the types of the results, if the scope has any.
+    pub(super) fn head(&mut self) -> ParseResult<Head> {
+        let scope = self.scope;
+        if scope.values.1 == 0 && scope.operands.is_empty() {
+            return match self.is_sign('|') {
+                true => Err(messages::no_head(scope, self.here())),
+                false => Ok(Head::default()),
+            };
         }
+        Ok(Head { params: self.params()?, results: self.result_types()? })
+    }
+
+    /// Parses `-> f32` or `-> (f32, bf16)`, if it is there.
+    fn result_types(&mut self) -> ParseResult<Vec<Elem>> {
+        let is_arrow = self.is_sign('-')
+            && self.is_joint()
+            && matches!(self.tokens.get(self.at + 1), Some(Lexeme::Sign('>', _)));
+        if !is_arrow || !self.scope.is_typed {
+            return Ok(Vec::new());
+        }
+        self.at += 2;
+        if !matches!(self.peek(), Some(Lexeme::Open('('))) {
+            return Ok(vec![self.element_type()?]);
+        }
+        self.at += 1;
+        let mut types = vec![self.element_type()?];
+        while self.is_sign(',') {
+            self.at += 1;
+            if matches!(self.peek(), Some(Lexeme::Close(')'))) {
+                break;
+            }
+            types.push(self.element_type()?);
+        }
+        self.close(')')?;
+        Ok(types)
+    }
+
+    /// Parses the name of an element type.
+    fn element_type(&mut self) -> ParseResult<Elem> {
+        let at = self.here();
+        let found = match self.peek() {
+            Some(Lexeme::Word(word)) => ELEMENTS.iter().find(|elem| elem.name() == word),
+            _ => None,
+        };
+        let Some(elem) = found else {
+            return Err(messages::element_type(self.key(), at, &self.found()));
+        };
+        self.at += 1;
+        Ok(*elem)
     }
 
     fn peek(&self) -> Option<&'t Lexeme> {
@@ -172,7 +238,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Parses `|acc, bias[n]|`.
-    fn head(&mut self) -> ParseResult<Vec<ClosureParam>> {
+    fn params(&mut self) -> ParseResult<Vec<ClosureParam>> {
         if !self.is_sign('|') {
             return Err(messages::no_closure(self.scope, self.here()));
         }
@@ -220,7 +286,13 @@ impl<'t> Parser<'t> {
             }
             at = at.to(self.close(']')?);
         }
-        Ok(ClosureParam { name, index, at })
+        let mut elem = None;
+        if self.scope.is_typed && self.is_sign(':') {
+            self.at += 1;
+            at = at.to(self.here());
+            elem = Some(self.element_type()?);
+        }
+        Ok(ClosureParam { name, index, elem, at })
     }
 
     /// Parses `{ let t = …; value }`.

@@ -1,15 +1,17 @@
 //! Canonical text of an expression. Parsing this text returns the same expression.
 
+use super::Closure;
 use super::tree::{Block, ClosureParam, Let, Node, NodeKind, Precedence, Unary};
+use crate::ir::Elem;
 use std::fmt::{Display, Formatter, Result, Write};
 
 impl Display for ClosureParam {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         f.write_str(&self.name)?;
-        match self.index.as_slice() {
-            [] => Ok(()),
-            index => write!(f, "[{}]", index.join(", ")),
+        if !self.index.is_empty() {
+            write!(f, "[{}]", self.index.join(", "))?;
         }
+        self.elem.map_or(Ok(()), |elem| write!(f, ": {elem}"))
     }
 }
 
@@ -31,12 +33,39 @@ impl Display for Block {
     }
 }
 
+/// Writes the element types of the results, if they are stated.
+pub(super) fn results(elems: &[Elem], f: &mut Formatter<'_>) -> Result {
+    match elems {
+        [] => Ok(()),
+        [elem] => write!(f, "-> {elem} "),
+        elems => {
+            let names: Vec<&str> = elems.iter().map(|elem| elem.name()).collect();
+            write!(f, "-> ({}) ", names.join(", "))
+        }
+    }
+}
+
+/// Writes the definitions and the results of a closure.
+pub(super) fn body(closure: &Closure, f: &mut Formatter<'_>) -> Result {
+    if closure.others.is_empty() {
+        return closure.body.fmt(f);
+    }
+    let lets = &closure.body.lets;
+    f.write_str(if lets.is_empty() { "" } else { "{ " })?;
+    definitions(lets, f)?;
+    let values: Vec<String> = closure.values().map(Node::to_string).collect();
+    write!(f, "({})", values.join(", "))?;
+    f.write_str(if lets.is_empty() { "" } else { " }" })
+}
+
 /// Writes the definitions and the value of a block, without braces.
 fn inside(block: &Block, f: &mut Formatter<'_>) -> Result {
-    for definition in &block.lets {
-        write!(f, "{definition} ")?;
-    }
+    definitions(&block.lets, f)?;
     block.value.fmt(f)
+}
+
+fn definitions(lets: &[Let], f: &mut Formatter<'_>) -> Result {
+    lets.iter().try_for_each(|Let { name, value, .. }| write!(f, "let {name} = {value}; "))
 }
 
 impl Display for Node {

@@ -95,7 +95,7 @@ fn sound(
 
 fn param(name: String, index: &[&str]) -> ClosureParam {
     let index = index.iter().map(ToString::to_string).collect();
-    ClosureParam { name, index, at: NodeSpan::default() }
+    ClosureParam { name, index, elem: None, at: NodeSpan::default() }
 }
 
 fn grown(
@@ -133,7 +133,7 @@ fn grown(
             of => grow.reading(body.value, result, name, of.ty()),
         };
     }
-    Closure { scope, params, body, others: Vec::new() }
+    Closure { scope, params, results: Vec::new(), body, others: Vec::new() }
 }
 
 #[derive(Clone)]

@@ -3,7 +3,6 @@
 use super::function::{Function, Signature};
 use super::range::IntRange;
 use super::typing::{Float, Typing};
-use crate::expr::typing::Type;
 
 /// Names and types that the expression of a key may use.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -25,6 +24,8 @@ pub struct ExprScope {
     pub output: Option<(&'static str, &'static [&'static str])>,
     /// Maximum number of values that the expression may have. Several are a tuple at its end.
     pub results: usize,
+    /// True if parameters and results may state their element types: `|x[m, n]: bf16| -> f32 …`.
+    pub is_typed: bool,
     /// Integers that are in scope without a declaration, with their ranges.
     pub integers: &'static [(&'static str, IntRange)],
     /// Additional names of expressions that the host evaluates; `None` if a kernel evaluates them.
@@ -102,6 +103,9 @@ impl ExprScope {
 /// Reserved names of GEMMs: integers that some expression or condition may read.
 const IN_GEMM: &[&str] = &["m", "n", "k", "len", "batch", "row", "col", "i"];
 
+/// Reserved names of elementwise kernels: integers that the expression may read.
+const IN_ELEMENTWISE: &[&str] = &["m", "n", "row", "col"];
+
 /// Reserved names of reductions: integers that some expression may read.
 const IN_REDUCTION: &[&str] = &["i", "len"];
 
@@ -121,6 +125,7 @@ pub static EPILOGUE: ExprScope = ExprScope {
     operands: &[&[], &["n"], &["m"], &["m", "n"], &["batch"], &["batch", "n"], &["batch", "m"]],
     output: Some(("c", &["m", "n"])),
     results: 4,
+    is_typed: false,
     integers: &[
         ("m", IntRange::INDEX),
         ("n", IntRange::INDEX),
@@ -130,6 +135,28 @@ pub static EPILOGUE: ExprScope = ExprScope {
     ],
     conditions: None,
     typing: Some(Typing::F32),
+};
+
+/// Results of an elementwise kernel, computed from the operands' elements at one index.
+pub static ELEMENTWISE: ExprScope = ExprScope {
+    key: "map",
+    example: "|x[m, n], bias[n]| relu(x + bias)",
+    values: (0, 0),
+    meaning: "nothing",
+    reserved: IN_ELEMENTWISE,
+    lent: None,
+    operands: &[&[], &["n"], &["m"], &["m", "n"]],
+    output: None,
+    results: 4,
+    is_typed: true,
+    integers: &[
+        ("m", IntRange::INDEX),
+        ("n", IntRange::INDEX),
+        ("row", IntRange::INDEX),
+        ("col", IntRange::INDEX),
+    ],
+    conditions: None,
+    typing: None,
 };
 
 /// Value that a reduction folds, computed from the elements at one index.
@@ -143,6 +170,7 @@ pub static MAP: ExprScope = ExprScope {
     operands: &[],
     output: None,
     results: 1,
+    is_typed: false,
     integers: &[("i", IntRange::LENGTH), ("len", IntRange::LENGTH)],
     conditions: None,
     typing: None,
@@ -160,6 +188,7 @@ pub static FINISH: ExprScope = ExprScope {
     operands: &[],
     output: None,
     results: 1,
+    is_typed: false,
     integers: &[],
     conditions: None,
     typing: None,
@@ -176,6 +205,7 @@ pub static FOLD: ExprScope = ExprScope {
     operands: &[],
     output: None,
     results: 1,
+    is_typed: false,
     integers: &[],
     conditions: None,
     typing: None,
@@ -192,6 +222,7 @@ pub static IDENTITY: ExprScope = ExprScope {
     operands: &[],
     output: None,
     results: 1,
+    is_typed: false,
     integers: &[],
     conditions: None,
     typing: None,
@@ -208,13 +239,14 @@ pub static REDUCE_TABLE: ExprScope = ExprScope {
     operands: &[],
     output: None,
     results: 1,
+    is_typed: false,
     integers: &[
         ("outer", IntRange::LENGTH),
         ("len", IntRange::LENGTH),
         ("inner", IntRange::LENGTH),
     ],
     conditions: Some(ConditionScope { truths: &[], floats: false }),
-    typing: Some(Typing { float: Float::F32, values: Vec::new(), result: Type::Bool }),
+    typing: Some(Typing::F32_CONDITION),
 };
 
 /// Condition of a rule in a table of GEMMs.
@@ -228,6 +260,7 @@ pub static SGEMM_TABLE: ExprScope = ExprScope {
     operands: &[],
     output: None,
     results: 1,
+    is_typed: false,
     integers: &[
         ("m", IntRange::INDEX),
         ("n", IntRange::INDEX),
@@ -240,5 +273,5 @@ pub static SGEMM_TABLE: ExprScope = ExprScope {
         truths: &["nn", "nt", "tn", "tt", "padded", "aligned"],
         floats: true,
     }),
-    typing: Some(Typing { float: Float::F64, values: Vec::new(), result: Type::Bool }),
+    typing: Some(Typing::F64_CONDITION),
 };

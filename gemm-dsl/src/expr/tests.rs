@@ -31,6 +31,7 @@ fn typings() -> impl Strategy<Value = (&'static ExprScope, Typing)> {
         float,
         values,
         result,
+        more: Vec::new(),
     });
     (select(vec![&MAP, &FINISH, &FOLD, &IDENTITY]), typing)
 }

@@ -2,6 +2,7 @@
 
 use super::function::Function;
 use crate::error::TokenSpan;
+use crate::ir::Elem;
 use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
 
@@ -48,6 +49,8 @@ pub struct ClosureParam {
     /// Names in the index, such as `n` in `bias[n]`; empty for a value of the scope and for a
     /// scalar.
     pub index: Vec<String>,
+    /// Element type, if the parameter states it, as in `x[m, n]: bf16`.
+    pub elem: Option<Elem>,
     pub at: NodeSpan,
 }
 

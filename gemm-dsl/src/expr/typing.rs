@@ -105,13 +105,24 @@ pub struct Typing {
     /// type `float`. A closure may have fewer parameters than listed.
     pub values: Vec<ValueType>,
     pub result: Type,
+    /// Types of the results after the first.
+    pub more: Vec<Type>,
 }
 
 impl Typing {
     /// All numbers, values and the result are `f32`.
-    pub const F32: Typing = Typing { float: Float::F32, values: Vec::new(), result: Type::F32 };
+    pub const F32: Typing =
+        Typing { float: Float::F32, values: Vec::new(), result: Type::F32, more: Vec::new() };
     /// All numbers, values and the result are `f64`.
-    pub const F64: Typing = Typing { float: Float::F64, values: Vec::new(), result: Type::F64 };
+    pub const F64: Typing =
+        Typing { float: Float::F64, values: Vec::new(), result: Type::F64, more: Vec::new() };
+
+    /// A truth about integers and `f32` numbers.
+    pub(super) const F32_CONDITION: Typing =
+        Typing { float: Float::F32, values: Vec::new(), result: Type::Bool, more: Vec::new() };
+    /// A truth about integers and `f64` numbers.
+    pub(super) const F64_CONDITION: Typing =
+        Typing { float: Float::F64, values: Vec::new(), result: Type::Bool, more: Vec::new() };
 
     /// Returns the type of the n-th parameter.
     pub fn param(&self, n: usize) -> ValueType {
@@ -120,7 +131,7 @@ impl Typing {
 
     /// Returns true if a value, a literal or the result is an `f64`.
     pub(super) fn has_f64(&self) -> bool {
-        let types = self.values.iter().map(|value| value.ty());
+        let types = self.values.iter().map(|value| value.ty()).chain(self.more.iter().copied());
         types.chain([self.float.into(), self.result]).any(|ty| ty == Type::F64)
     }
 }

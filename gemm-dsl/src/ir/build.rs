@@ -47,6 +47,7 @@ impl KernelBuilder {
             cluster: 1,
             cluster_name: None,
             narrow_addresses: false,
+            in_place: false,
             launch_bounds: None,
             requires: Vec::new(),
             body: Vec::new(),
@@ -84,6 +85,11 @@ impl KernelBuilder {
     /// Passes the shared-memory addresses of asynchronous copies as 32-bit words.
     pub fn narrow_addresses(&mut self) {
         self.kernel.narrow_addresses = true;
+    }
+
+    /// Allows a launch to bind the same array to an input and an output.
+    pub fn in_place(&mut self) {
+        self.kernel.in_place = true;
     }
 
     /// Sets the number of threads for `__launch_bounds__`, as an expression over constants.

@@ -78,6 +78,10 @@ pub struct Kernel {
     /// True if asynchronous copies pass shared-memory addresses as 32-bit words instead of
     /// pointers. This affects only the compiler's register allocation.
     pub narrow_addresses: bool,
+    /// True if a launch may bind the same array to an input and an output. A thread then reads all
+    /// elements of the inputs before it writes, and accesses no element that another thread writes.
+    /// Pointers are not `__restrict__`.
+    pub in_place: bool,
     /// Number of threads as an expression of constants, for `__launch_bounds__`.
     pub launch_bounds: Option<Expr>,
     pub requires: Vec<Requirement>,

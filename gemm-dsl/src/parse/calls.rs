@@ -5,8 +5,10 @@ use super::{Fault, Outcome, planned};
 use crate::error::SpecError;
 use crate::family::Family;
 use crate::ir::Elem;
-use crate::plan::{ReducePlan, SgemmPlan};
-use crate::spec::{EpilogueArg, GemmTypes, ReduceSpec, SgemmSpec, Table, Typed};
+use crate::plan::{MapPlan, ReducePlan, SgemmPlan};
+use crate::spec::{
+    EpilogueArg, GemmTypes, MapOperand, MapSpec, ReduceSpec, SgemmSpec, Table, Typed,
+};
 use crate::syntax::{Span, macro_tokens};
 use crate::tables::{KernelTable, RuleSpec};
 use proc_macro2::{Ident, Span as Place, TokenStream, TokenTree};
@@ -64,6 +66,44 @@ fn types(spec: &ReduceSpec, of: Typed) -> Vec<Elem> {
 /// Returns true if all keys that determine the types of these operands could be parsed.
 fn knows_types<S: Table, P>(outcome: &Outcome<'_, S, P>, of: Typed) -> bool {
     !outcome.unread.iter().any(|key| S::what(key).is_some_and(|what| what.types.contains(&of)))
+}
+
+/// Result of reading a `map_kernel!` call.
+#[derive(Debug)]
+pub struct MapTokens {
+    /// The plan, or all faults, each at its own tokens.
+    pub plan: syn::Result<MapPlan>,
+    /// The operands, each with the place of its name. Also known for a faulty spec, unless the
+    /// fault hides them.
+    pub operands: Option<Vec<(MapOperand, Place)>>,
+    /// Element type of each result. For a faulty spec known only if the spec states the types.
+    pub results: Option<Vec<Elem>>,
+}
+
+/// Reads the tokens of a `map_kernel!` call.
+pub fn map(tokens: TokenStream) -> MapTokens {
+    let (plan, told) = read(tokens, |outcome: &Outcome<'_, MapSpec, MapPlan>, places| {
+        let spec = &outcome.spec;
+        let closure = spec.map.as_ref().map(|map| map.closure());
+        let start = outcome.given.get("map").map(|entry| entry.value_span().start);
+        let known = closure.filter(|_| !outcome.unread.contains(&"type"));
+        let operands = known.map(|closure| {
+            let params = closure.params().iter().map(|param| {
+                let place = start.and_then(|start| places.get(start + param.at.first)).copied();
+                place.unwrap_or_else(Place::call_site)
+            });
+            spec.operands().into_iter().zip(params).collect()
+        });
+        let is_told = |closure: &&crate::expr::Closure| {
+            outcome.plan.is_ok() || !closure.result_types().is_empty()
+        };
+        let results = known
+            .filter(is_told)
+            .map(|_| spec.results().into_iter().map(|(_, elem)| elem).collect());
+        (operands, results)
+    });
+    let (operands, results) = told.unwrap_or_default();
+    MapTokens { plan, operands, results }
 }
 
 /// Result of reading an `sgemm_kernel!` call.

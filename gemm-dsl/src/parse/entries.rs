@@ -6,8 +6,11 @@ use crate::spec::KeyKind;
 use crate::syntax::{Span, Token, TokenKind, Tokens};
 
 pub(super) struct Entry<'t> {
-    /// Tokens of the key. There are several if the key was written with spaces or hyphens.
+    /// Tokens of the key. There are several if the key was written with spaces or hyphens. Of an
+    /// entry without a key, the first token of the value.
     pub key: Tokens<'t>,
+    /// Key of an entry that is a value alone.
+    pub bare: Option<&'static str>,
     /// Tokens after the colon, if there is one.
     pub value: Option<Tokens<'t>>,
     /// True if a fault of this entry has already been reported.
@@ -16,7 +19,7 @@ pub(super) struct Entry<'t> {
 
 impl Entry<'_> {
     pub fn name(&self) -> String {
-        self.key.text()
+        self.bare.map_or_else(|| self.key.text(), str::to_owned)
     }
 
     pub fn value_text(&self) -> String {
@@ -47,14 +50,27 @@ pub(super) struct EntryList<'t> {
     pub faults: Vec<(SpecError, Span)>,
 }
 
-/// Splits a spec into entries. `kind` returns the kind of value that a known key takes.
+/// Splits a spec into entries. `kind` returns the kind of value that a known key takes. `bare` is
+/// the key whose expression alone may begin the spec.
 pub(super) fn split<'t>(
     tokens: Tokens<'t>,
     kind: &dyn Fn(&str) -> Option<KeyKind>,
+    bare: Option<&'static str>,
 ) -> EntryList<'t> {
     let mut splitter =
         Splitter { kind, found: EntryList { entries: Vec::new(), faults: Vec::new() } };
     let mut rest = splitter.without_angles(tokens);
+    if let Some(key) = bare.filter(|_| rest.first(1).iter().any(|token| token.is('|'))) {
+        let head = bars(rest);
+        let value = rest.first(head + rest.after(head).until(|token| token.is(',')).len());
+        let (key_at, seen) = (value.first(1), value.seen_through());
+        let entry = Entry { key: key_at, bare: Some(key), value: Some(seen), malformed: false };
+        splitter.found.entries.push(entry);
+        if value.len() == rest.len() {
+            return splitter.found;
+        }
+        rest = rest.after(value.len() + 1);
+    }
     loop {
         let head = head(rest);
         let entry = rest.first(head + rest.after(head).until(|token| token.is(',')).len());
@@ -74,12 +90,19 @@ pub(super) fn split<'t>(
 /// the bars belong to the value.
 fn head(tokens: Tokens<'_>) -> usize {
     match tokens.tokens() {
-        [_, colon, bar, ..] if colon.is(':') && bar.is('|') => {
-            let head = tokens.after(3).until(|token| token.is('|')).len();
-            if head + 3 < tokens.len() { head + 4 } else { 0 }
-        }
+        [_, colon, bar, ..] if colon.is(':') && bar.is('|') => match bars(tokens.after(2)) {
+            0 => 0,
+            bars => bars + 2,
+        },
         _ => 0,
     }
+}
+
+/// Returns the number of tokens from a bar up to the bar that closes a closure's parameters, or 0
+/// if none does.
+fn bars(tokens: Tokens<'_>) -> usize {
+    let head = tokens.after(1).until(|token| token.is('|')).len();
+    if head + 1 < tokens.len() { head + 2 } else { 0 }
 }
 
 struct Splitter<'t, 'k> {
@@ -148,7 +171,7 @@ impl<'t> Splitter<'t, '_> {
     /// Parses one entry and returns the tokens that follow it.
     fn entry(&mut self, key: Tokens<'t>, rest: Tokens<'t>) -> Tokens<'t> {
         let name = key.text();
-        let mut entry = Entry { key, value: None, malformed: false };
+        let mut entry = Entry { key, bare: None, value: None, malformed: false };
         let rest = match &rest[..] {
             [] => rest,
             [colon, more @ ..] if colon.is(':') => {

@@ -1,6 +1,7 @@
 mod calls;
 mod folds;
 mod hostile;
+mod map;
 mod plan;
 mod published;
 mod reduce;
@@ -13,7 +14,7 @@ mod tensor;
 use super::{SpecReader, Tokens, from_text};
 use crate::error::{SpecErrors, quoted};
 use crate::plan::{ReducePlan, SgemmPlan};
-use crate::spec::{Datum, KeyKind, ReduceSpec, SgemmSpec, Spec, Table};
+use crate::spec::{Datum, KeyKind, MapSpec, ReduceSpec, SgemmSpec, Spec, Table};
 use crate::syntax::lex;
 use crate::tables::{KernelTable, TableFamily};
 use crate::{Family, Plan};
@@ -71,6 +72,21 @@ fn check<S: Family + Table>(specs: &[Faulty]) {
 #[test]
 fn every_fault_of_a_reduction_has_its_message_and_token() {
     check::<ReduceSpec>(reduce::SPECS);
+}
+
+#[test]
+fn every_fault_of_an_elementwise_kernel_has_its_message_and_token() {
+    check::<MapSpec>(map::SPECS);
+}
+
+#[test]
+fn elementwise_kernels_are_printed_canonically() {
+    let same = map::CANONICAL.iter().map(|text| (*text, *text));
+    for (text, canonical) in same.chain(map::WRITTEN.iter().copied()) {
+        let spec: MapSpec = text.parse().unwrap_or_else(|faults| panic!("`{text}`: {faults}"));
+        assert_eq!(spec.to_string(), canonical);
+        spec.plan().and_then(|plan| plan.program()).unwrap_or_else(|error| panic!("{error}"));
+    }
 }
 
 #[test]

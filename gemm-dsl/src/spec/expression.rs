@@ -2,7 +2,7 @@
 
 use super::table::{Datum, KeyKind, KeyValue, hash};
 use crate::error::SpecErrors;
-use crate::expr::{Closure, FINISH, FOLD, IDENTITY, MAP};
+use crate::expr::{Closure, ELEMENTWISE, FINISH, FOLD, IDENTITY, MAP};
 use std::fmt::{Display, Formatter, Result as Formatted};
 use std::str::FromStr;
 
@@ -56,6 +56,9 @@ macro_rules! expressions {
 }
 
 expressions! {
+    /// Expression of the results of an elementwise kernel, such as `|x[m, n], y[m, n]| x + y`. The
+    /// types depend on the spec, and the plan checks them.
+    Elementwise in ELEMENTWISE;
     /// Expression of one element of each input, such as `|x, y| x * y`; its values are folded. The
     /// types depend on the spec, and the plan checks them.
     Map in MAP;

@@ -37,6 +37,8 @@ pub(crate) struct Key<S: 'static> {
     pub acts_on: Option<ActsOn<S>>,
     /// Effect of the key on the result; `None` if the key only changes how the result is computed.
     pub what: Option<What<S>>,
+    /// True if a spec begins with the value alone, without the key's name.
+    pub is_bare: bool,
     /// Copies the field from another spec.
     pub take: fn(&mut S, &S),
 }
@@ -126,6 +128,11 @@ pub(crate) trait Table: Spec + Default {
     /// Every key, in printing order.
     const KEYS: &'static [Key<Self>];
 
+    /// Returns the key whose value alone may begin a spec, if the family has one.
+    fn bare() -> Option<&'static str> {
+        Self::KEYS.iter().find(|key| key.is_bare).map(|key| key.name)
+    }
+
     /// Returns the key with this name.
     fn key(name: &str) -> Option<&'static Key<Self>> {
         Self::KEYS.iter().find(|key| key.name == name)
@@ -151,13 +158,16 @@ pub(crate) trait Table: Spec + Default {
     }
 }
 
-/// Prints the fields that differ from the default, in the table's order.
+/// Prints the fields that differ from the default, in the table's order. A value without a key is
+/// the first.
 pub(crate) fn line<S: Table>(spec: &S, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let mut separator = "";
-    for key in S::KEYS {
+    let others = S::KEYS.iter().filter(|key| !key.is_bare);
+    for key in S::KEYS.iter().filter(|key| key.is_bare).chain(others) {
         if let Some(text) = (key.text)(spec) {
             match key.kind {
                 KeyKind::Flag => write!(f, "{separator}{}", key.name)?,
+                _ if key.is_bare => write!(f, "{separator}{text}")?,
                 _ => write!(f, "{separator}{}: {text}", key.name)?,
             }
             separator = ", ";
@@ -208,8 +218,8 @@ pub(crate) fn given_name(family: &str, name: &str) -> String {
 ///
 /// A row has the key's name, the type that the setter takes, the field's type, the default, and the
 /// key's tag in a derived kernel name. Optional parts follow: the smallest valid number with the
-/// reason (`least`), the kernels on which the key acts (`on`), and the key's spelling if it cannot
-/// be a field's name (`called`).
+/// reason (`least`), the kernels on which the key acts (`on`), the key's spelling if it cannot be a
+/// field's name (`called`), and a mark if a spec begins with the value alone (`bare`).
 ///
 /// `what` marks a key that affects the result. Specs that differ only in unmarked keys compute the
 /// same. `what(Inputs)` names the operands whose types depend on the key. `as` names a property of
@@ -222,6 +232,7 @@ macro_rules! spec {
                 $(, least $least:literal $why:literal)?
                 $(, on $on:expr)?
                 $(, called $called:literal)?
+                $(, bare $bare:literal)?
                 $(, what $(($($typed:ident),+))? $(as $same:expr)?)?;
         )*
     }) => {
@@ -303,6 +314,7 @@ macro_rules! spec {
                     $(least: Some(($least, $why)),)?
                     $(acts_on: Some($on),)?
                     $(name: $called,)?
+                    $(is_bare: $bare,)?
                     $(what: Some($crate::spec::table::What {
                         same: $crate::spec::table::spec!(@same $key $($same)?),
                         types: &[$($($crate::spec::table::Typed::$typed),+)?],
@@ -351,6 +363,7 @@ macro_rules! spec {
             least: None,
             acts_on: None,
             what: None,
+            is_bare: false,
             take: |spec, other| spec.$key = other.$key.clone(),
         }
     };

@@ -5,18 +5,18 @@
 use super::Stage;
 use crate::error::SpecErrors;
 use crate::ir::{Variant, VerifiedKernel};
-use crate::spec::{Fragment, ReduceSpec, SgemmSpec};
+use crate::spec::{Fragment, MapSpec, ReduceSpec, SgemmSpec};
 use crate::{Family, Plan, cuda};
 
 /// Spec with its kernels, and the names of their files.
 #[derive(Clone, Debug)]
 pub struct PinnedSpec {
-    /// Folder of the files: that of the ladder, or `published`, `segments`, `runs`, `epilogue` or
-    /// `batch`.
+    /// Folder of the files: that of the ladder, or `published`, `segments`, `runs`, `epilogue`,
+    /// `batch` or `map`.
     pub folder: &'static str,
     /// Base name of the files, for example `04_unroll_last_warp`.
     pub stem: String,
-    /// True for a GEMM, false for a reduction.
+    /// True for a GEMM, false for a reduction or an elementwise kernel.
     pub is_gemm: bool,
     /// Spec as text of the DSL.
     pub line: String,
@@ -37,7 +37,7 @@ impl PinnedSpec {
             folder != "reduce" && program.variants().all(|kernel| kernel.name != other.name)
         });
         let kernels = program.variants().chain(others).cloned().collect();
-        let is_gemm = !["reduce", "segments", "runs"].contains(&folder);
+        let is_gemm = !["reduce", "segments", "runs", "map"].contains(&folder);
         Ok(Self { folder, stem: stem.into(), is_gemm, line: spec.to_string(), kernels })
     }
 
@@ -49,6 +49,7 @@ impl PinnedSpec {
             _ if kernel.name.ends_with("_of_shard") => ".shard",
             _ if kernel.name.ends_with("_of_partials") => ".partials",
             _ if kernel.name.ends_with("_row_max") => ".row_max",
+            _ if kernel.name.ends_with("_rows") => ".rows",
             _ if kernel.name.ends_with("_splits") => ".splits",
             _ if kernel.name.ends_with("_f32") => ".f32",
             _ => "",
@@ -78,6 +79,19 @@ pub fn all() -> Result<Vec<PinnedSpec>, SpecErrors> {
     all.extend(reductions()?);
     all.extend(products()?);
     Ok(all)
+}
+
+/// Returns the pinned elementwise kernels: one over arrays of any shape, and one with operands of
+/// rows and columns and with results of two types.
+///
+/// # Errors
+/// Returns an error if the generator has a bug.
+pub fn elementwise() -> Result<[PinnedSpec; 2], SpecErrors> {
+    let gelu: MapSpec = "|x[m, n]| gelu(x), name: gelu".parse()?;
+    let norm: MapSpec = "|x[m, n], mean[m], rstd[m], gamma[n]| -> (bf16, f32) \
+                         { let t = (x - mean) * rstd; (t * gamma, t) }, name: norm"
+        .parse()?;
+    Ok([PinnedSpec::new("map", "gelu", &gelu)?, PinnedSpec::new("map", "norm", &norm)?])
 }
 
 /// Change that turns a stage into the published kernel that it follows.

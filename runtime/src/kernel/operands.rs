@@ -19,11 +19,14 @@ use crate::view::{MatrixMut, MatrixMutOf, MatrixOf};
 use gemm_dsl::ir::Operand;
 use gemm_dsl::spec::{Along, ArgSlot, EpilogueArg};
 use smallvec::SmallVec;
+use std::marker::PhantomData;
 
 /// Kind of an operand with one element for each column of C, such as `bias[n]`. A call passes a
 /// reference to a [`Vector`](crate::bounds::Vector) of at least n elements.
+///
+/// `T` is the element type of an operand of a [`Map`](crate::Map); operands of GEMMs are `f32`.
 #[derive(Clone, Copy, Debug)]
-pub enum N {}
+pub struct N<T = f32>(PhantomData<fn() -> T>);
 
 /// Kind of an operand with one element for each row of C, such as `scale[m]`. A call passes a
 /// reference to a [`Vector`](crate::bounds::Vector) of at least m elements.
@@ -46,13 +49,13 @@ pub enum N {}
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub enum M {}
+pub struct M<T = f32>(PhantomData<fn() -> T>);
 
 /// Kind of an operand with one element for each element of C, such as `residual[m, n]`. A call
 /// passes a reference to a row-major m×n matrix, [`AsMatrix`](crate::bounds::AsMatrix). Padded
 /// matrices need a `pitched` kernel.
 #[derive(Clone, Copy, Debug)]
-pub enum MN {}
+pub struct MN<T = f32>(PhantomData<fn() -> T>);
 
 /// Kind of an operand with one element for each GEMM of a batch, such as `factor[batch]`. A call
 /// passes a reference to a [`Vector`](crate::bounds::Vector) of at least as many elements as C has

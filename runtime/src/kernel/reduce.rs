@@ -10,6 +10,7 @@ mod shards;
 mod table;
 
 pub use by_name::NamedArrays;
+pub(super) use by_name::{names, places};
 pub use elements::Elements;
 pub use lists::{InputsFor, ResultsFor};
 pub use table::ReduceTable;
@@ -19,6 +20,7 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::report::LaunchReport;
 use crate::segments::{Offset, Segments};
+pub(super) use fold::check_elements;
 pub use fold::{ReduceArrays, fold};
 use gemm_dsl::ir::Elem;
 use gemm_dsl::spec::ReduceSpec;

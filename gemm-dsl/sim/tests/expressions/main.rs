@@ -23,6 +23,7 @@ fn typings() -> impl Strategy<Value = (&'static ExprScope, Typing)> {
         float,
         values,
         result,
+        more: Vec::new(),
     });
     (select(vec![&MAP, &FINISH, &FOLD, &IDENTITY]), typing)
 }

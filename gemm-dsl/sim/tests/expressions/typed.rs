@@ -141,7 +141,7 @@ proptest! {
 }
 
 fn typing(float: Float, values: &[ValueType], result: Type) -> Typing {
-    Typing { float, values: values.to_vec(), result }
+    Typing { float, values: values.to_vec(), result, more: Vec::new() }
 }
 
 /// Typical closures of reductions.

@@ -198,6 +198,14 @@ pub(crate) fn annotated_parameter(scope: &ExprScope, at: NodeSpan) -> SpecError 
     SpecError::at_tokens(key, at, message)
 }
 
+pub(crate) fn element_type(key: &'static str, at: NodeSpan, found: &str) -> SpecError {
+    let message = format!(
+        "expected an element type, found {found}; write `f32`, `f64`, `f16`, `bf16`, `i8`, `u8`, \
+         `i32`, `u32` or `i64`"
+    );
+    SpecError::at_tokens(key, at, message)
+}
+
 pub(crate) fn bracketed_parameter(scope: &ExprScope, at: NodeSpan) -> SpecError {
     let ExprScope { key, example, .. } = scope;
     let message =

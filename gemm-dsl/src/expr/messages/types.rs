@@ -192,9 +192,9 @@ pub(crate) fn wrong_result(
     scope: &ExprScope,
     typing: &Typing,
     value: &Node,
+    wanted: Type,
     found: Type,
 ) -> SpecError {
-    let wanted = typing.result;
     let write = |to| format!("write `{}`", converted(value, to, typing));
     let suggestion = match (wanted, found) {
         (Type::F32, Type::Int | Type::F64) => write(Float::F32),
@@ -207,7 +207,8 @@ pub(crate) fn wrong_result(
     // An expression without parameters is a value, not a closure.
     let subject = match (scope.conditions, scope.values.1) {
         (Some(_), _) => "a condition must be".to_owned(),
-        (None, 0) => format!("`{key}` must be"),
+        (None, 0) if scope.operands.is_empty() => format!("`{key}` must be"),
+        _ if scope.results > 1 => "a result must be".to_owned(),
         (None, _) => format!("`{key}` must return"),
     };
     let message = format!("{subject} {wanted}, but this is {found}; {suggestion}");
@@ -218,6 +219,9 @@ pub(crate) fn wrong_result(
 /// integers. The types of a reduction are keys, so another key makes the float valid.
 fn integer_wanted(scope: &ExprScope, found: Type) -> String {
     let float = if found == Type::F64 { Float::F64 } else { Float::F32 }.name();
+    if scope.is_typed {
+        return format!("state its type, as in `|…| -> {float} …`");
+    }
     match scope.key {
         "identity" => format!("write a whole number, or use `acc: {float}`"),
         "finish" => format!("use `result: {float}`"),

@@ -1,6 +1,6 @@
 //! One test for each fault of an expression: the message, and the token that it marks.
 
-use crate::expr::{Closure, EPILOGUE, ExprScope, Float, IntRange, Type, Typing};
+use crate::expr::{Closure, EPILOGUE, ExprScope, IntRange, Typing};
 
 /// Returns the marked text and the message of each fault.
 pub(super) fn faults(scope: &'static ExprScope, text: &str) -> Vec<(String, String)> {
@@ -369,9 +369,10 @@ fn an_environment_without_values_has_no_head() {
         operands: &[],
         output: None,
         results: 1,
+        is_typed: false,
         integers: &[("m", IntRange::INDEX), ("n", IntRange::INDEX), ("k", IntRange::INDEX)],
         conditions: None,
-        typing: Some(Typing { float: Float::F32, values: Vec::new(), result: Type::Bool }),
+        typing: Some(Typing::F32_CONDITION),
     };
     assert_eq!(faults(&CONDITION, "m <= 8 || n % 4 == 0 && max(m, n) > 2 * k"), []);
     let found = faults(&CONDITION, "m + n");
@@ -396,6 +397,7 @@ fn an_environment_says_how_many_values_and_which_operands() {
         operands: &[&[], &["n"], &["m", "n"]],
         output: None,
         results: 1,
+        is_typed: false,
         integers: &[],
         conditions: None,
         typing: Some(Typing::F32),

@@ -19,6 +19,7 @@ static ENV: ExprScope = ExprScope {
     operands: &[],
     output: None,
     results: 1,
+    is_typed: false,
     integers: &[("a", IntRange::INDEX), ("b", IntRange::INDEX), ("c", IntRange::INDEX)],
     conditions: None,
     typing: None,

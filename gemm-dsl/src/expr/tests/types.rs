@@ -17,7 +17,7 @@ const COUNT: ValueType = ValueType::Int { least: 0, most: 255 };
 const LONG: ValueType = ValueType::Int { least: i64::MIN as i128, most: i64::MAX as i128 };
 
 fn typing(float: Float, values: &[ValueType], result: Type) -> Typing {
-    Typing { float, values: values.to_vec(), result }
+    Typing { float, values: values.to_vec(), result, more: Vec::new() }
 }
 
 fn doubles(values: &[ValueType]) -> Typing {

@@ -3,7 +3,8 @@
 
 use super::literal::zero;
 use crate::expr::Lowered;
-use crate::ir::{Elem, Expr, KernelBuilder, Ty};
+use crate::ir::{Elem, Expr, KernelBuilder};
+use crate::lower::conversions::{computed, elem_of, in_expression, of_expression, stored};
 use crate::plan::ReducePlan;
 
 /// Position of an element: its index in the result, and the number of elements of the result.
@@ -51,7 +52,10 @@ impl Expressions {
         let identity = spec.identity.as_ref().map(|identity| {
             let function =
                 identity.closure().lower_as(b, "identity_of_fold", &spec.typing_of_identity());
-            as_folded(function.apply([], |_| unreachable!("ExprScope: it has no integers")), acc)
+            of_expression(
+                function.apply([], |_| unreachable!("ExprScope: it has no integers")),
+                acc,
+            )
         });
         let finish = spec.finish.as_ref().filter(|_| needs.finish).map(|finish| {
             let closure = finish.closure();
@@ -107,7 +111,7 @@ impl Expressions {
         if is_truth {
             return value.select(Expr::U32(1), Expr::U32(0));
         }
-        as_folded(value, self.acc).bitcast(held)
+        of_expression(value, self.acc).bitcast(held)
     }
 
     /// Results, computed from the folded values and the number of elements.
@@ -119,7 +123,7 @@ impl Expressions {
                 let values = values.into_iter().map(in_expression);
                 let values = values.chain([len.cast(counted)]).take(*takes);
                 let value = finish.apply(values, |_| unreachable!("ExprScope: it has no integers"));
-                vec![as_folded(value, self.result_in())]
+                vec![of_expression(value, self.result_in())]
             }
         };
         finished.into_iter().map(|value| stored(value, self.result)).collect()
@@ -136,52 +140,6 @@ impl UserFold {
         let value = self
             .function
             .apply([a, b].map(in_expression), |_| unreachable!("ExprScope: it has no integers"));
-        as_folded(value, self.acc)
-    }
-}
-
-fn elem_of(e: &Expr) -> Option<Elem> {
-    match e.ty() {
-        Ty::Scalar(elem) => Some(elem),
-        _ => None,
-    }
-}
-
-/// Converts an element to a type with arithmetic: its own type, or a type of 4 bytes.
-fn computed(element: Expr) -> Expr {
-    match elem_of(&element) {
-        Some(Elem::F16 | Elem::Bf16) => element.cast(Elem::F32),
-        Some(Elem::I8) => element.cast(Elem::I32),
-        Some(Elem::U8) => element.cast(Elem::I32).cast(Elem::U32),
-        _ => element,
-    }
-}
-
-/// Converts a number to the element type of an array. A boolean is 0 or 1.
-fn stored(value: Expr, elem: Elem) -> Expr {
-    match (elem_of(&value), elem) {
-        (Some(Elem::U32), Elem::U8) => value.cast(Elem::I32).cast(elem),
-        _ => value.cast(elem),
-    }
-}
-
-/// Converts a number to the type that it has in expressions, where integers have 64 bits.
-fn in_expression(value: Expr) -> Expr {
-    let value = computed(value);
-    if value.ty().is_integer() { value.cast(Elem::I64) } else { value }
-}
-
-/// Converts the value of an expression to the accumulator type; integers wrap.
-fn as_folded(value: Expr, acc: Elem) -> Expr {
-    if !value.ty().is_integer() || acc == Elem::I64 {
-        return value;
-    }
-    let bits = value.bitcast(Elem::U64);
-    let low = |bits: Expr| bits & Expr::U64(u32::MAX.into());
-    match acc {
-        Elem::U64 => bits,
-        Elem::U32 => low(bits).cast(Elem::U32),
-        Elem::I32 => low(bits).cast(Elem::U32).bitcast(Elem::I32),
-        other => unreachable!("checked: no expression gives an integer for {other}"),
+        of_expression(value, self.acc)
     }
 }

@@ -91,13 +91,18 @@ impl ReduceSpec {
             Some(op) if op.is_truth() => Type::Bool,
             _ => type_of(self.acc_elem()),
         };
-        Typing { float, values: vec![value_of(element); self.inputs().len()], result }
+        Typing {
+            float,
+            values: vec![value_of(element); self.inputs().len()],
+            result,
+            more: Vec::new(),
+        }
     }
 
     pub(crate) fn typing_of_fold(&self) -> Typing {
         let acc = self.acc_elem();
         let float = float_of(acc).unwrap_or(Float::F32);
-        Typing { float, values: vec![value_of(acc); 2], result: type_of(acc) }
+        Typing { float, values: vec![value_of(acc); 2], result: type_of(acc), more: Vec::new() }
     }
 
     pub(crate) fn typing_of_identity(&self) -> Typing {
@@ -113,7 +118,7 @@ impl ReduceSpec {
             None => ValueType::Int { least: 0, most: 1 << 48 },
         };
         let values = iter::repeat_n(value_of(acc), self.folded_values()).chain([count]).collect();
-        Typing { float, values, result: type_of(result) }
+        Typing { float, values, result: type_of(result), more: Vec::new() }
     }
 
     /// Number of parameters of a `finish` before the number of elements.

@@ -131,12 +131,12 @@ impl<'a> Call<'a, ReduceSpec, ByName, NamedArrays<'a>> {
     }
 }
 
-fn names<A>(given: &[(String, A)]) -> Vec<&str> {
+pub(in crate::kernel) fn names<A>(given: &[(String, A)]) -> Vec<&str> {
     given.iter().map(|(name, _)| &**name).collect()
 }
 
 /// For each array of the kernel, the index of the array that the call passes for it.
-fn places(
+pub(in crate::kernel) fn places(
     has: &[&str],
     given: &[&str],
     needed: &'static str,

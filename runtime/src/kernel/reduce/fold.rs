@@ -147,7 +147,7 @@ pub(super) fn check_segments(over: Over, are_given: bool) -> Result<()> {
 
 /// Checks the element types. The contract checks them too, but only after the first of several
 /// launches.
-fn check_elements<B: Backend>(
+pub(in crate::kernel) fn check_elements<B: Backend>(
     program: &CachedProgram,
     array: &Array<HostExpr>,
     given: &LocatedOperand<'_, B>,

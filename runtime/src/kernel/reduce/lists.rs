@@ -130,10 +130,19 @@ inputs! {
 
 impl<T: Element, A: ResultsFor<T>, B: ResultsFor<T>> ResultsFor<(T, T)> for (A, B) {}
 
-impl<A: sealed::Writes, B: sealed::Writes> sealed::Writes for (A, B) {
-    fn arrays(&mut self) -> sealed::AnyOutputs<'_> {
-        let mut all = self.0.arrays();
-        all.extend(self.1.arrays());
-        all
-    }
+macro_rules! outputs {
+    ($($($output:ident $at:tt)*;)*) => {$(
+        impl<$($output: sealed::Writes),*> sealed::Writes for ($($output,)*) {
+            fn arrays(&mut self) -> sealed::AnyOutputs<'_> {
+                let mut all = sealed::AnyOutputs::new();
+                $(all.extend(self.$at.arrays());)*
+                all
+            }
+        }
+    )*};
+}
+outputs! {
+    A 0 B 1;
+    A 0 B 1 C 2;
+    A 0 B 1 C 2 D 3;
 }
