@@ -1,8 +1,8 @@
 //! CUDA GEMM and reduction kernels from one line of Rust.
 //!
 //! This line, a *spec*, is checked while your crate compiles. The crate generates readable CUDA C
-//! from it, which NVRTC compiles at the first launch or `gemm-build` ahead of time. The kernel returns the same bits on an NVIDIA
-//! GPU and on a simulator.
+//! from it. NVRTC compiles the CUDA C at the first launch, or `gemm-build` ahead of time. The
+//! kernel returns the same bits on an NVIDIA GPU and on a simulator.
 //!
 //! ```no_run
 //! use gemm_runtime::{Device, ReduceKernel, SgemmKernel, reduce_kernel, sgemm_kernel};
