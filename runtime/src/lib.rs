@@ -36,7 +36,7 @@
 //! | use tensor cores | the key `arith`, [`SplitMatrix`] | [tensor cores](guide::tensor_cores) |
 //! | get batch-invariant bits | `invariant` tables | [determinism](guide::determinism) |
 //! | test without a GPU | [`Device::simulator`], [`sim`] | [testing](guide::testing) |
-//! | do without NVRTC at run time | [`Archive`], [`include_archive!`] | [archives](guide::archives) |
+//! | run without NVRTC | [`Archive`], [`include_archive!`] | [archives](guide::archives) |
 //! | use arrays of cudarc | [`Device::from_cudarc`] | [interoperation](guide::interop) |
 //!
 //! Every launch is checked against the contract of its kernel, so no kernel accesses memory outside
