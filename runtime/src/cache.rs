@@ -90,8 +90,8 @@ impl Cache {
         Self { dir, max_size: max_size.unwrap_or(MAX_SIZE) }
     }
 
-    /// Returns the key's entry, if its compiler is at least `oldest`; otherwise builds and stores an
-    /// entry.
+    /// Returns the key's entry, if its compiler is at least `oldest`; otherwise builds and stores
+    /// one.
     ///
     /// # Errors
     /// Returns the errors of `build`.

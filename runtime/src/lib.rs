@@ -1,8 +1,8 @@
 //! CUDA GEMM and reduction kernels from one line of Rust.
 //!
 //! This line, a *spec*, is checked while your crate compiles. The crate generates readable CUDA C
-//! from it, which NVRTC compiles at the first launch or `gemm-build` ahead of time. The kernel returns the same bits on an NVIDIA
-//! GPU and on a simulator.
+//! from it. NVRTC compiles the CUDA C at the first launch, or `gemm-build` ahead of time. The
+//! kernel returns the same bits on an NVIDIA GPU and on a simulator.
 //!
 //! ```no_run
 //! use gemm_runtime::{Device, ReduceKernel, SgemmKernel, reduce_kernel, sgemm_kernel};
@@ -37,7 +37,7 @@
 //! | use tensor cores | the key `arith`, [`SplitMatrix`] | [tensor cores](guide::tensor_cores) |
 //! | get batch-invariant bits | `invariant` tables | [determinism](guide::determinism) |
 //! | test without a GPU | [`Device::simulator`], [`sim`] | [testing](guide::testing) |
-//! | do without NVRTC at run time | [`Archive`], [`include_archive!`] | [archives](guide::archives) |
+//! | run without NVRTC | [`Archive`], [`include_archive!`] | [archives](guide::archives) |
 //! | use arrays of cudarc | [`Device::from_cudarc`] | [interoperation](guide::interop) |
 //!
 //! Every launch is checked against the contract of its kernel, so no kernel accesses memory outside

@@ -41,12 +41,12 @@ struct Program {
 /// uses determine for which of the two it is compiled. A kernel that needs a newer architecture is
 /// left out for the older ones, with a warning.
 ///
-/// Cargo runs the script again if a file or folder of [`Contents::macros_in`] or the choice of NVRTC
-/// changes.
+/// Cargo runs the script again if a path of [`Contents::macros_in`] changes, or a variable that
+/// determines the NVRTC.
 ///
 /// # Errors
-/// * [`Error::Name`] if `name` is not the name of a file, and [`Error::NoOutDir`] outside of a build
-///   script.
+/// * [`Error::Name`] if `name` is not the name of a file.
+/// * [`Error::NoOutDir`] outside of a build script.
 /// * [`Error::File`] if the archive cannot be written.
 /// * The errors of [`build`].
 pub fn embed(name: &str, archs: &[&str], contents: &Contents) -> Result<(), Error> {

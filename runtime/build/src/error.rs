@@ -115,6 +115,7 @@ impl Error {
     /// Returns true if the kernels could not be compiled because no NVRTC was found. A build script
     /// may then embed an archive without contents, whose program compiles its kernels at run time.
     pub fn is_missing_nvrtc(&self) -> bool {
-        matches!(self, Self::Compile { error, .. } if matches!(**error, gemm_runtime::Error::NvrtcMissing { .. }))
+        let Self::Compile { error, .. } = self else { return false };
+        matches!(**error, gemm_runtime::Error::NvrtcMissing { .. })
     }
 }
