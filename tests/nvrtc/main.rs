@@ -17,8 +17,10 @@ use gemm_dsl::{Family, Plan};
 use gemm_fixtures::clusters::{Clustered, End};
 use gemm_fixtures::warp_specialised::{Fill, Product};
 use gemm_fixtures::{elements, splits, synchronisation, tensor_copies, tensor_core};
+use gemm_oracle::random::Random;
 use gemm_runtime::compile::Arch;
 use gemm_runtime::{KernelTable, sgemm_tables};
+use gemm_tests::map::Case;
 use gemm_tests::needs::Need;
 use gemm_tests::{arbitrary, nvrtc};
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -84,6 +86,8 @@ fn main() -> ExitCode {
         "sgemm",
         arbitrary::sample(arbitrary::sgemm(1024), gemm_cases::scaled(SAMPLES)),
     ));
+    let maps = gemm_cases::seeds(SAMPLES).map(|seed| Case::random(&mut Random::new(seed)).spec);
+    trials.extend(samples("map", maps.collect()));
     for (i, line) in LISTS.iter().enumerate() {
         let spec: SgemmSpec = line.parse().unwrap_or_else(|error| panic!("{line}: {error}"));
         trials.push(trial(format!("lists::{i}"), spec, &ARCHITECTURES));

@@ -79,7 +79,7 @@ impl Items<'_> {
     /// Declares the registers of the operands.
     fn registers(&self, b: &mut KernelBuilder) -> Vec<Loaded> {
         let items = Expr::from(self.places.items);
-        let lanes = self.is_wide().then(|| Expr::I32(self.places.vector as i32));
+        let lanes = self.is_wide().then_some(Expr::I32(self.places.vector as i32));
         let mut loaded = Vec::new();
         for (nth, operand) in self.arrays.operands.iter().enumerate() {
             loaded.push(match *operand {

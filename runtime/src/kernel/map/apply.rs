@@ -263,11 +263,16 @@ fn check_number(
     nth: usize,
     found: Elem,
 ) -> Result<()> {
-    let needed = program.program().arguments.get(nth).map(|argument| argument.ty);
-    match needed == Some(Ty::Scalar(found)) {
-        true => Ok(()),
-        false => Err(wrong(argument, format!("a number, an {found}"), "Pass a number of its type")),
-    }
+    let needed = match program.program().arguments.get(nth).map(|argument| argument.ty) {
+        Some(Ty::Scalar(elem)) if elem == found => return Ok(()),
+        Some(Ty::F64) => "a number, an f64",
+        Some(Ty::I32) => "a number, an i32",
+        Some(Ty::U32) => "a number, a u32",
+        Some(Ty::I64) => "a number, an i64",
+        _ => "a number, an f32",
+    };
+    let (operand, remedy) = (argument.to_string(), "Pass a number of its type, such as `2.0_f32`");
+    Err(Error::WrongOperand { operand, needed, found: format!("the type {found}"), remedy })
 }
 
 fn no_result(argument: &EpilogueArg, number: usize, results: usize) -> Error {
