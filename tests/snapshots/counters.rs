@@ -125,6 +125,10 @@ fn map(line: &str) -> Result<(String, LaunchReport), Error> {
             Along::Nothing => call.operand(&operand.arg.name, 1.0_f32),
             Along::N | Along::M => call.operand(&operand.arg.name, &elements),
             Along::Mn => call.operand(&operand.arg.name, &matrix),
+            along => unreachable!(
+                "an elementwise kernel has no operand `[{}]`",
+                along.index().join(", ")
+            ),
         };
     }
     let launched = match spec.results().as_slice() {

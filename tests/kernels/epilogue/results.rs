@@ -119,13 +119,13 @@ fn a_matrix_that_does_not_fit_is_told() -> Result<(), Error> {
 
 pub fn trials() -> Vec<Trial> {
     let simulated = simulated![each_value_has_the_bits_of_its_own_kernel];
-    let tests: [(&str, fn() -> Result<(), Error>); 2] = [
-        ("a_call_of_sgemm_stores_all_values", a_call_of_sgemm_stores_all_values),
-        ("a_matrix_that_does_not_fit_is_told", a_matrix_that_does_not_fit_is_told),
+    let of_runtime = |name: &str, test: fn() -> Result<(), Error>| {
+        Trial::test(format!("epilogue::results::{name}"), move || Ok(test()?))
+    };
+    let tests = [
+        of_runtime("a_call_of_sgemm_stores_all_values", a_call_of_sgemm_stores_all_values),
+        of_runtime("a_matrix_that_does_not_fit_is_told", a_matrix_that_does_not_fit_is_told),
     ];
-    let tests = tests
-        .into_iter()
-        .map(|(name, test)| Trial::test(format!("epilogue::results::{name}"), move || Ok(test()?)));
     let specs = arbitrary::sample(arbitrary::sgemm(512), 40).into_iter();
     let guarded = specs.filter(|spec| spec.bounds == Bounds::Guarded).take(24);
     let on_gpu = guarded.enumerate().map(|(i, spec)| {
