@@ -95,7 +95,8 @@ pub fn map(tokens: TokenStream) -> MapTokens {
             spec.operands().into_iter().zip(params).collect()
         });
         let is_told = |closure: &&crate::expr::Closure| {
-            outcome.plan.is_ok() || !closure.result_types().is_empty()
+            let stated = closure.result_types().len();
+            outcome.plan.is_ok() || (stated > 0 && stated == closure.values().len())
         };
         let results = known
             .filter(is_told)

@@ -17,7 +17,7 @@ pub(in crate::cuda) fn store(elem: Elem) -> &'static str {
 fn local_access(k: &Kernel, elem: Elem, name: &str, is_load: bool) -> String {
     let is_local = |access: &Access| {
         access.is_vector()
-            && access.buffer.elem == elem
+            && element_type(access.buffer.elem) == element_type(elem)
             && k[access.buffer].space == Space::Register
     };
     let mut found = false;

@@ -27,14 +27,16 @@ impl Items<'_> {
         let places = self.places;
         let shared = places.shared(b);
         let loaded = self.registers(b);
-        b.comment("The loads of all items are in flight together.");
-        b.unrolled("item", places.items, |b, item| {
-            let number = b.let_("number", places.number(&shared, item));
-            b.if_(Expr::from(number).lt(shared.count), |b| {
-                let place = places.find(b, &shared, number, item);
-                self.load(b, &loaded, &place, item.into());
+        if places.loads {
+            b.comment("The loads of all items are in flight together.");
+            b.unrolled("item", places.items, |b, item| {
+                let number = b.let_("number", places.number(&shared, item));
+                b.if_(Expr::from(number).lt(shared.count), |b| {
+                    let place = places.find(b, &shared, number, item);
+                    self.load(b, &loaded, &place, item.into());
+                });
             });
-        });
+        }
         b.unrolled("item", places.items, |b, item| {
             let number = b.let_("number", places.number(&shared, item));
             b.if_(Expr::from(number).lt(shared.count), |b| {

@@ -1,6 +1,6 @@
 //! Places of items: the row and the column of each item of a thread.
 
-use super::arrays::Arrays;
+use super::arrays::{Arrays, Parameter};
 use super::{Rows, thread};
 use crate::ir::{Access, BufferId, Const, Elem, Expr, KernelBuilder, Scalar, Special, Var};
 use crate::plan::MapPlan;
@@ -21,6 +21,8 @@ pub(super) struct Places {
     pub(super) items: Const,
     /// Number of elements of an item.
     pub(super) vector: u32,
+    /// True if some operand is an array.
+    pub(super) loads: bool,
 }
 
 /// Variables that all items of a thread share.
@@ -31,7 +33,7 @@ pub(super) struct Shared {
     per_row: Expr,
     /// Number of items with all of their elements.
     pub(super) count: Var,
-    /// Row and column of each item, where they are needed again.
+    /// Row and column of each item, if they are needed again and take a division.
     kept: Option<[BufferId; 2]>,
 }
 
@@ -52,7 +54,9 @@ impl Places {
             Rows::Any => (plan.scalar_items(), 1, "elements per thread".to_owned()),
         };
         let items = b.constant("ITEMS", items as i32, meaning);
-        Self { rows, m: arrays.m, n: arrays.n, block, items, vector }
+        let is_array = |operand: &Parameter| matches!(operand, Parameter::Array(_));
+        let loads = arrays.operands.iter().any(is_array);
+        Self { rows, m: arrays.m, n: arrays.n, block, items, vector, loads }
     }
 
     /// Number of items of a row with all of their elements.
@@ -91,7 +95,7 @@ impl Places {
             }
             Rows::Any => (self.n.into(), b.let_("items", self.m * Expr::from(self.n))),
         };
-        let kept = (self.rows != Rows::One).then(|| {
+        let kept = (self.rows != Rows::One && self.loads).then(|| {
             let mut kept =
                 |name, meaning| b.registers(name, Elem::U64, [self.items.into()], meaning);
             [kept("item_row", "row of each item"), kept("item_col", "first column of each item")]
@@ -104,7 +108,7 @@ impl Places {
         shared.first + item * self.block
     }
 
-    /// Computes the place of an item from its number, and keeps it.
+    /// Computes the place of an item from its number, and keeps it if it is needed again.
     pub(super) fn find(
         &self,
         b: &mut KernelBuilder,
@@ -113,18 +117,20 @@ impl Places {
         item: Var,
     ) -> Place {
         let width = u64::from(self.vector);
-        let Some([rows, cols]) = shared.kept else {
+        if self.rows == Rows::One {
             return Place { row: Expr::U64(0), col: b.let_("col", number * width).into() };
-        };
+        }
         let row = b.let_("row", number / shared.per_row.clone());
         let col = (number - row * shared.per_row.clone()) * width;
         let col = b.let_("col", col);
-        b.store(Access::new(rows, [item.into()]), row);
-        b.store(Access::new(cols, [item.into()]), col);
+        if let Some([rows, cols]) = shared.kept {
+            b.store(Access::new(rows, [item.into()]), row);
+            b.store(Access::new(cols, [item.into()]), col);
+        }
         Place { row: row.into(), col: col.into() }
     }
 
-    /// Returns the place of an item that [`find`](Self::find) has kept.
+    /// Returns the place of an item again, after [`find`](Self::find).
     pub(super) fn again(
         &self,
         b: &mut KernelBuilder,
@@ -132,10 +138,7 @@ impl Places {
         number: Var,
         item: Var,
     ) -> Place {
-        let Some(kept) = shared.kept else {
-            let col = number * u64::from(self.vector);
-            return Place { row: Expr::U64(0), col: b.let_("col", col).into() };
-        };
+        let Some(kept) = shared.kept else { return self.find(b, shared, number, item) };
         let [row, col] = kept.map(|kept| Access::new(kept, [item.into()]).load());
         let (row, col) = (b.let_("row", row), b.let_("col", col));
         Place { row: row.into(), col: col.into() }
