@@ -6,8 +6,8 @@
 //! ```
 //!
 //! The key determines the meaning of the closure's parameters. The body is an expression, or a
-//! block with definitions (`let`) that ends in an expression. An `epilogue` may end in a tuple of
-//! two to four values, such as `(gelu(t), t)`.
+//! block with definitions (`let`) that ends in an expression. The value of an `epilogue` or of an
+//! elementwise kernel may be a tuple of two to four values, such as `(gelu(t), t)`.
 //!
 //! **Types** are `f32`, `f64`, 64-bit integers and booleans. A GEMM computes in `f32` and has no
 //! `f64`. In a reduction, the element types determine the floating-point type. `2` is an integer,

@@ -31,6 +31,8 @@ pub struct EpilogueArgs {
     /// Operands of all GEMMs. The matrices of a batch are contiguous.
     on_host: OnHost,
     arrays: Vec<EpilogueArray>,
+    /// Matrices for the values after the first.
+    outputs: Vec<(EpilogueArg, Matrices)>,
 }
 
 enum EpilogueArray {
@@ -97,7 +99,13 @@ impl EpilogueArgs {
             })
         };
         let arrays = on_host.operands.iter().map(array).collect::<Result<Vec<_>, _>>()?;
-        Ok(Self { spec: spec.clone(), products, on_host, arrays })
+        let unwritten = vec![f32::NAN; count * size.m * size.n];
+        let outputs = spec.operands().into_iter().filter(EpilogueArg::is_output).map(|output| {
+            let room = Matrices::new(device, &unwritten, batch, size.m, size.n, spec.pitched)?;
+            Ok::<_, Error>((output, room))
+        });
+        let outputs = outputs.collect::<Result<Vec<_>, _>>()?;
+        Ok(Self { spec: spec.clone(), products, on_host, arrays, outputs })
     }
 
     pub fn spec(&self) -> &SgemmSpec {
@@ -122,7 +130,7 @@ impl EpilogueArgs {
     /// # Errors
     /// Returns the errors of the launch.
     pub fn launch(
-        &self,
+        &mut self,
         kernel: &Sgemm<ByName>,
         device: &Device,
         a: &impl AsMatrixOf<f32>,
@@ -132,6 +140,10 @@ impl EpilogueArgs {
         let given: Result<Vec<ArgView<'_>>, Error> =
             self.arrays.iter().map(EpilogueArray::given).collect();
         let given = given?;
+        let mut outputs = Vec::new();
+        for (output, matrices) in &mut self.outputs {
+            outputs.push((&*output, matrices.view_mut()?));
+        }
         let mut call = kernel.call(device);
         for ((operand, _), given) in self.on_host.operands.iter().zip(&given) {
             call = match given {
@@ -139,6 +151,9 @@ impl EpilogueArgs {
                 ArgView::Vector(vector) => call.operand(&operand.name, *vector),
                 ArgView::Matrix(view) => call.operand(&operand.name, view),
             };
+        }
+        for (output, view) in &mut outputs {
+            call = call.operand(&output.name, view);
         }
         call.launch(a, b, c)
     }
@@ -235,7 +250,7 @@ pub fn launch_products(
     let b = placed(&of_all(b), lines(k, n, by_column[1]))?;
     let (a, b) = (turned(a.view()?, by_column[0]), turned(b.view()?, by_column[1]));
     let kernel = Sgemm::new(spec.clone())?;
-    let beside = EpilogueArgs::new(device, spec, Products { size, batch })?;
+    let mut beside = EpilogueArgs::new(device, spec, Products { size, batch })?;
     if !is_list {
         let mut c = placed(&beside.c_before(), (m, n))?;
         return beside.launch(&kernel, device, &a, &b, &mut c.view_mut()?);

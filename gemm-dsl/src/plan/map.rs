@@ -20,7 +20,7 @@ mod messages;
 
 use super::{Faults, check_name};
 use crate::error::SpecErrors;
-use crate::expr::{Closure, ELEMENTWISE, Float, Type, Typing, ValueType};
+use crate::expr::{Closure, Float, Type, Typing, ValueType};
 use crate::ir::Elem;
 use crate::spec::{Along, MapOperand, MapSpec};
 use crate::target::arch::{BLOCK_THREADS, WARP};
@@ -131,9 +131,6 @@ fn result_type(elem: Elem) -> Type {
 
 fn check_closure(spec: &MapSpec, closure: &Closure, faults: &mut Faults) {
     let (count, stated) = (closure.values().len(), closure.result_types());
-    if count > ELEMENTWISE.results {
-        return faults.0.push(messages::too_many_results(count, ELEMENTWISE.results));
-    }
     let fits = stated.is_empty() || stated.len() == count;
     if !fits {
         return faults.0.push(messages::result_types(stated.len(), count));

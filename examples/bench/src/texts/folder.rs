@@ -122,7 +122,9 @@ mod tests {
     /// Both kinds of folders contain the texts and the bytes of shared memory of this build.
     #[test]
     fn folders_have_what_is_generated() {
-        let texts = generated(&pinned::all().expect("sound"));
+        let mut specs = pinned::all().expect("sound");
+        specs.extend(pinned::elementwise().expect("sound"));
+        let texts = generated(&specs);
         let dumped = tempfile::tempdir().expect("a folder");
         write(dumped.path(), &texts).expect("written");
         assert_eq!(read(dumped.path()).expect("texts"), texts);

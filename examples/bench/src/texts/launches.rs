@@ -96,7 +96,7 @@ pub fn with_gemm<R>(
     let Products { size, batch } = case.products;
     let is_list = spec.batch == Some(Batch::Pointers);
     let own = batch.filter(|_| !is_list);
-    let args = EpilogueArgs::new(device, spec, Products { size, batch: own })?;
+    let mut args = EpilogueArgs::new(device, spec, Products { size, batch: own })?;
     let before = args.c_before();
     let room = || Matrices::new(device, &before, own, size.m, size.n, spec.pitched);
     let kernel = Sgemm::new(spec.clone())?;

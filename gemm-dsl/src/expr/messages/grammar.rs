@@ -112,7 +112,10 @@ pub(crate) fn sign(key: &'static str, at: NodeSpan, sign: char) -> SpecError {
 
 /// Example of an expression with several values.
 fn tuple(scope: &ExprScope) -> String {
-    format!("`{}: |acc| (relu(acc), acc)`", scope.key)
+    match scope.is_typed {
+        true => "`|x[m, n]| (relu(x), x)`".to_owned(),
+        false => format!("`{}: |acc| (relu(acc), acc)`", scope.key),
+    }
 }
 
 pub(crate) fn many_results(scope: &ExprScope, at: NodeSpan) -> SpecError {

@@ -16,7 +16,7 @@ pub(super) const CANONICAL: &[&str] = &[
 pub(super) const WRITTEN: &[(&str, &str)] = &[
     ("map: |x[m,n]| x", "|x[m, n]| x"),
     ("name: a, block: 128, map: |x[m, n]| (x)", "|x[m, n]| x, name: a, block: 128"),
-    ("|x[m, n]| -> (f32) { (x, ) }, type: f32,", "|x[m, n]| -> f32 x"),
+    ("|x[m, n]| -> (f32) { (x) }, type: f32,", "|x[m, n]| -> f32 x"),
     ("<|x[m, n]| (x, x,)>", "|x[m, n]| (x, x)"),
 ];
 
@@ -88,10 +88,7 @@ pub(super) const SPECS: &[Faulty] = &[
     ),
     (
         "|x[m, n]| (x, x, x, x, x)",
-        &[(
-            "|x[m, n]| (x, x, x, x, x)",
-            "the expression has 5 results, and a kernel has at most 4; use two kernels",
-        )],
+        &[("x", "`map` returns at most 4 values; leave out this one and the rest")],
     ),
     (
         "|x[m, n]| x, block: 100",

@@ -40,15 +40,6 @@ pub(crate) fn too_many_items(items: u32, bytes: u64, most: u64) -> SpecError {
     )
 }
 
-pub(crate) fn too_many_results(count: usize, most: usize) -> SpecError {
-    SpecError::at_value(
-        &["map"],
-        format!(
-            "the expression has {count} results, and a kernel has at most {most}; use two kernels"
-        ),
-    )
-}
-
 pub(crate) fn result_types(stated: usize, count: usize) -> SpecError {
     SpecError::at_value(
         &["map"],
