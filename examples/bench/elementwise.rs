@@ -168,12 +168,18 @@ impl<'q> Question<'q> {
     }
 }
 
+/// Normalisation with a mean and a factor for each row, and a weight for each column.
+type Norm<T> = Map<(MN<T>, M, M, N<T>), MN<T>>;
+
+/// Swish and its gradient, of an argument and the gradient of its result.
+type SwishBackward<T> = Map<(MN<T>, MN<T>), (MN<T>, MN<T>)>;
+
 /// Kernels for elements of one type.
 struct Kernels<T> {
     add: Map<(MN<T>, MN<T>), MN<T>>,
     gelu: Map<(MN<T>,), MN<T>>,
-    norm: Map<(MN<T>, M, M, N<T>), MN<T>>,
-    swish_backward: Map<(MN<T>, MN<T>), (MN<T>, MN<T>)>,
+    norm: Norm<T>,
+    swish_backward: SwishBackward<T>,
 }
 
 fn single() -> Kernels<f32> {
