@@ -61,8 +61,9 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// Names the bytes of an archive. The name appears in messages. The bytes are checked by
-    /// [`Device::add_archive`](crate::Device::add_archive).
+    /// Names the bytes of an archive. The name appears in messages. The bytes are checked for
+    /// damage by [`Device::add_archive`](crate::Device::add_archive). They contain machine code, so
+    /// take them only from a source that you trust, as you would a library.
     pub const fn new(name: &'static str, bytes: &'static [u8]) -> Self {
         Self { name, bytes }
     }

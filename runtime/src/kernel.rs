@@ -40,7 +40,8 @@ use table::ParsedTable;
 ///
 /// `S` is the type of the spec. `E` lists the arguments of a launch: the
 /// [`Operands`](crate::bounds::Operands) of a GEMM besides its matrices, the [inputs and
-/// results](Folds) of a reduction, or the [operands and results](Maps) of an elementwise kernel. If `E` is [`ByName`](crate::ByName), a call passes them by name.
+/// results](Folds) of a reduction, or the [operands and results](Maps) of an elementwise kernel. If
+/// `E` is [`ByName`](crate::ByName), a call passes them by name.
 ///
 /// ```
 /// use gemm_runtime::generic::Kernel;

@@ -50,8 +50,8 @@ impl Shape {
 
     /// Number of elements of all matrices.
     pub(crate) fn count(&self) -> usize {
-        // The product does not overflow for a matrix with elements, because all of them are in
-        // memory.
+        // The product does not overflow for a matrix whose elements are all in memory. A view that
+        // repeats a row may have more elements; then the product saturates.
         self.rows.saturating_mul(self.cols).saturating_mul(self.batch().count)
     }
 
