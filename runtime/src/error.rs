@@ -1,5 +1,9 @@
 //! Errors. A message names the argument, its value, the requirement and a remedy.
 
+mod compile;
+mod convert;
+mod hardware;
+mod layout;
 mod owner;
 #[cfg(test)]
 mod tests;
@@ -10,23 +14,14 @@ pub use gemm_dsl::ir::contract::{Between, ContractError, Need, Subject};
 pub use gemm_dsl::ir::{Extent, Operand};
 pub use owner::Owner;
 use owner::remedy;
-use text::{indented, kernel_type, listed, more, out_of_range, size, spec};
+use text::{WITHOUT_GPU, kernel_type, listed, more, out_of_range, size};
 
 use gemm_dsl::error::counted;
-use gemm_dsl::ir::program::BindError;
-use gemm_dsl::ir::{HostError, IrError};
 use gemm_dsl::spec::Over;
 use thiserror::Error;
 
 /// Result of this crate's functions, with [`Error`](enum@Error) as the default error type.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
-
-/// Remedy for a machine without a GPU.
-const WITHOUT_GPU: &str = if cfg!(feature = "sim") {
-    "use Device::simulator()"
-} else {
-    "enable the feature `sim` of gemm-runtime, and use Device::simulator()"
-};
 
 /// Error of any function of this crate. No function panics on bad arguments.
 ///
@@ -72,22 +67,13 @@ pub enum Error {
         count: usize,
     },
     /// The CUDA compiler library was not found.
-    #[error(
-        "NVRTC, the CUDA compiler library, was not found. Install it with `pip install \
-         nvidia-cuda-nvrtc` or with the CUDA toolkit, or set GEMM_NVRTC_PATH to the library or \
-         its directory. Looked in:\n{}",
-        indented(searched)
-    )]
+    #[error(fmt = compile::nvrtc_missing)]
     NvrtcMissing {
         /// Places searched, in order, each with the result of the search.
         searched: Vec<String>,
     },
     /// NVRTC was found, but no version that knows the architecture and the instructions.
-    #[error(
-        "no NVRTC library found here compiles for {need}. Run `pip install nvidia-cuda-nvrtc`, or \
-         set `GEMM_NVRTC_PATH` to another NVRTC library or its directory. Looked in:\n{}",
-        indented(searched)
-    )]
+    #[error(fmt = compile::nvrtc_unsuitable)]
     NvrtcUnsuitable {
         /// Architecture, and the CUDA release whose instructions the kernel uses.
         need: String,
@@ -115,12 +101,7 @@ pub enum Error {
         reason: String,
     },
     /// No archive of the device has the kernel, nor has the disk cache, and NVRTC is not found.
-    #[error(
-        "kernel `{kernel}` of {} has no machine code for {arch}. It is not in the \
-         archives of the device: {}. Add the spec and {arch} to the `gemm_build::embed` call of an \
-         archive. The disk cache does not have the kernel, and it cannot be compiled here: {error}",
-        spec(line), archives.join(", ")
-    )]
+    #[error(fmt = compile::not_archived)]
     NotArchived {
         /// Name of the kernel in the generated CUDA text.
         kernel: String,
@@ -198,11 +179,7 @@ pub enum Error {
         other: String,
     },
     /// The parts of a matrix in a `cudarc` slice are interleaved in memory.
-    #[error(
-        "the parts of a matrix in a `cudarc` slice must be one after the other in memory, because \
-         views of slices are consecutive elements: borrow one `part` after the other, or hold the \
-         matrix in a `Matrix`"
-    )]
+    #[error(fmt = layout::interleaved)]
     Interleaved,
     /// Foreign device memory cannot be an array of the device.
     #[error("no buffer can be built at {address:#x}: {reason}")]
@@ -219,19 +196,13 @@ pub enum Error {
         call: &'static str,
     },
     /// A list of matrices was passed for a single array.
-    #[error(
-        "`{argument}` is a list of matrices, but one array is needed: pass one view, which may be \
-         a batch"
-    )]
+    #[error(fmt = layout::list)]
     List {
         /// Name of the argument in the call, such as `a` or `x`.
         argument: String,
     },
     /// A single matrix was passed beside a list. A list has one matrix for each GEMM.
-    #[error(
-        "`{list}` is a list of matrices, but `{other}` is not: pass a list for `{other}` too, \
-         which may repeat one view for all GEMMs"
-    )]
+    #[error(fmt = layout::unlisted)]
     Unlisted {
         /// Name of the argument that is a list.
         list: &'static str,
@@ -239,10 +210,7 @@ pub enum Error {
         other: &'static str,
     },
     /// Matrices of a list differ in shape or strides.
-    #[error(
-        "{what} is {found} in matrix {nth} of the list, but {expected} in matrix 0: all matrices \
-         of a list must have the same shape and layout"
-    )]
+    #[error(fmt = layout::unlike)]
     Unlike {
         /// Index of the matrix, from 0 on.
         nth: usize,
@@ -279,10 +247,7 @@ pub enum Error {
         remedy: &'static str,
     },
     /// A matrix is neither row-major nor column-major.
-    #[error(
-        "`{argument}` is neither row-major nor column-major: its row stride is {row_stride} \
-         elements, its column stride {col_stride}. Copy it to a packed matrix first"
-    )]
+    #[error(fmt = layout::scattered)]
     Scattered {
         /// Name of the argument in the call, such as `a` or `x`.
         argument: &'static str,
@@ -292,11 +257,7 @@ pub enum Error {
         col_stride: usize,
     },
     /// C is column-major, but a matrix operand of the epilogue is not.
-    #[error(
-        "C is column-major, but neighbours in a column of `{operand}` are {row_stride} elements \
-         apart. A matrix operand has the layout of C: copy `{operand}` to a column-major matrix, \
-         or use a row-major C"
-    )]
+    #[error(fmt = layout::operand_layout)]
     OperandLayout {
         /// Name of the operand in the epilogue.
         operand: String,
@@ -425,11 +386,7 @@ pub enum Error {
     },
     /// A reduction folds the rows of a batch, but the rows of the whole batch are not equally
     /// spaced.
-    #[error(
-        "the rows of `{argument}` have no common stride: it is {row_stride} elements within a \
-         matrix, but {step} from the last row of a matrix to the first row of the next. Launch \
-         once for each matrix, or copy the matrices to a packed batch"
-    )]
+    #[error(fmt = layout::uneven_rows)]
     UnevenRows {
         /// Name of the argument in the call, such as `a` or `x`.
         argument: String,
@@ -452,10 +409,7 @@ pub enum Error {
         before: u64,
     },
     /// The kernel needs more shared memory than the device allows a block.
-    #[error(
-        "kernel `{kernel}` needs {needed} bytes of shared memory, but {device} allows {limit} \
-         per block. Use a smaller tile or fewer stages"
-    )]
+    #[error(fmt = hardware::shared_memory)]
     SharedMemory {
         /// Name of the kernel in the generated CUDA text.
         kernel: String,
@@ -467,10 +421,7 @@ pub enum Error {
         device: String,
     },
     /// The kernel uses instructions that the device lacks.
-    #[error(
-        "kernel `{kernel}` needs sm_{needed} or later, but {device} is {has}. Use a newer GPU, or \
-         a kernel without `stages` and `arith`"
-    )]
+    #[error(fmt = hardware::architecture)]
     Architecture {
         /// Name of the kernel in the generated CUDA text.
         kernel: String,
@@ -482,10 +433,7 @@ pub enum Error {
         device: String,
     },
     /// The kernel uses instructions that exist only on one other architecture.
-    #[error(
-        "kernel `{kernel}` uses instructions such as `wgmma`, which only sm_{needed} has, but \
-         {device} is {has}. Use a kernel without `mma: wgmma`"
-    )]
+    #[error(fmt = hardware::other_architecture)]
     OtherArchitecture {
         /// Name of the kernel in the generated CUDA text.
         kernel: String,
@@ -535,35 +483,4 @@ pub enum Error {
     /// The generator violated an invariant of its own.
     #[error("{0}. This is a bug in the generator: please report it")]
     Internal(String),
-}
-
-impl From<ContractError> for Error {
-    fn from(error: ContractError) -> Self {
-        Error::Unmet(Box::new(error))
-    }
-}
-
-impl From<BindError> for Error {
-    fn from(error: BindError) -> Self {
-        match error {
-            BindError::Value(error) => error.into(),
-            error => Error::Internal(error.to_string()),
-        }
-    }
-}
-
-impl From<IrError> for Error {
-    fn from(error: IrError) -> Self {
-        Error::Internal(format!("kernel `{}`: {}", error.kernel, error.rule))
-    }
-}
-
-impl From<HostError> for Error {
-    fn from(error: HostError) -> Self {
-        Error::TooLarge {
-            what: format!("the launches for these extents cannot be computed: {error}"),
-            limit: u64::MAX,
-            remedy: "Use smaller extents",
-        }
-    }
 }

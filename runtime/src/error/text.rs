@@ -2,6 +2,13 @@
 
 use gemm_dsl::error::counted;
 
+/// Remedy for a machine without a GPU.
+pub(super) const WITHOUT_GPU: &str = if cfg!(feature = "sim") {
+    "use Device::simulator()"
+} else {
+    "enable the feature `sim` of gemm-runtime, and use Device::simulator()"
+};
+
 pub(super) fn more(others: usize) -> String {
     if others == 0 { String::new() } else { format!(" (further failures: {others})") }
 }
