@@ -217,6 +217,11 @@ fn pipelines(ladder: &mut Ladder<SgemmSpec>) {
     ladder.step(&fastest, 28, "epilogue_gelu_residual", |s| {
         one(s).epilogue(gelu).stages(3).spread(8).warp(Rect::new(64, 64))
     });
+    split_sums(ladder, &fastest);
+}
+
+/// Stages 29 to 32: several threads or blocks share the sum of an element of C.
+fn split_sums(ladder: &mut Ladder<SgemmSpec>, fastest: &Base<SgemmSpec>) {
     // Eight warps with four rows each; each lane keeps eight 16-byte loads of A in flight.
     ladder.start(29, "matrix_vector", |s: SgemmSpec| {
         s.block(Block::new(8, 1))
@@ -238,7 +243,7 @@ fn pipelines(ladder: &mut Ladder<SgemmSpec>) {
             .blocks_per_sm(4)
     });
     ladder.step(&slices, 31, "split_k", |s| s.split_k(SplitK::Auto));
-    ladder.step(&fastest, 32, "stream_k", |s| one(s).stream_k(true));
+    ladder.step(fastest, 32, "stream_k", |s| s.blocks_per_sm(1).stream_k(true));
 }
 
 /// Stages 33 to 45: tensor cores.

@@ -340,9 +340,14 @@ pub(super) fn outputs(operands: &[EpilogueArg]) -> impl Iterator<Item = (&Epilog
     })
 }
 
-/// Scalar arguments of the epilogue.
-pub(super) fn numbers(operands: &[EpilogueArg]) -> impl Iterator<Item = &EpilogueArg> {
-    operands.iter().filter(|argument| matches!(argument.slot, ArgSlot::Number(_)))
+/// Names of the epilogue's scalar arguments, each with the bits of its value.
+pub(super) fn numbers<'o>(
+    operands: &'o [EpilogueArg],
+    values: &[f32],
+) -> SmallVec<[(&'o str, u64); 4]> {
+    let are_numbers = |argument: &&EpilogueArg| matches!(argument.slot, ArgSlot::Number(_));
+    let named = operands.iter().filter(are_numbers).zip(values);
+    named.map(|(argument, value)| (&*argument.name, u64::from(value.to_bits()))).collect()
 }
 
 /// Type whose parameter lists the operands of its values.

@@ -298,9 +298,7 @@ where
         extents.extend(products.map(|products| (Extent::BATCH, products as u64)));
         extents.extend(distinct_matrices(products, are_shared).filter(|(extent, _)| has(*extent)));
         extents.extend(has(Extent::SMS).then(|| (Extent::SMS, u64::from(device.target().sms))));
-        let numbers = operands::numbers(program.operands()).zip(&beside.numbers);
-        let numbers = numbers.map(|(of, number)| (&*of.name, u64::from(number.to_bits())));
-        let numbers: SmallVec<[_; 4]> = numbers.collect();
+        let numbers = operands::numbers(program.operands(), &beside.numbers);
         let values = program.program().bind(&extents, &numbers)?;
         launch(on, &program, &values, &arrays)
     })
