@@ -30,6 +30,6 @@ macro_rules! pages {
 }
 
 pages! {
-    start macros views memory cublas epilogues elementwise reductions tables tensor_cores determinism
-    testing races explain archives interop many_gpus errors
+    start macros views memory cublas epilogues elementwise reductions tables tensor_cores
+    determinism testing races explain archives interop many_gpus errors
 }

@@ -179,8 +179,8 @@ pub(crate) fn launch<'a, B: Backend>(
     Ok(LaunchReport { program: Arc::clone(program), execution, load_times: run.load_times })
 }
 
-/// Checks that no output shares memory with another array. With `in_place`, an input may be the same
-/// elements in the same layout.
+/// Checks that no output shares memory with another array. With `in_place`, an input may be the
+/// same elements in the same layout.
 fn check_overlap<B: Backend>(
     inputs: &[&BoundArray<'_, B>],
     outputs: &[&BoundArray<'_, B>],

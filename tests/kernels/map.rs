@@ -32,9 +32,8 @@ fn overlaps_are_errors() {
     let (first, mut second) = view.split_at_col_mut(2).expect("inside");
     // The columns of one matrix are interleaved, so the memory ranges overlap.
     let found = ADD.launch(&device, (&first, InPlace::first()), &mut second);
-    assert!(
-        matches!(found, Err(Error::Overlap { written, other }) if (written.as_str(), other.as_str()) == ("output", "x"))
-    );
+    let Err(Error::Overlap { written, other }) = found else { panic!("{found:?}") };
+    assert_eq!([written.as_str(), other.as_str()], ["output", "x"]);
     drop(second);
     let found = ADD.launch(
         &device,

@@ -2,6 +2,10 @@
 
 use crate::syntax::{Token, TokenKind};
 
+/// Brackets of blocks.
+pub(super) const OPEN_BRACE: char = '{';
+pub(super) const CLOSE_BRACE: char = '}';
+
 #[derive(Clone, Debug)]
 pub(super) enum Lexeme {
     Word(String),

@@ -6,7 +6,7 @@ mod expression;
 use super::Closure;
 use super::tree::{Block, ClosureParam, Let, Node, NodeSpan};
 use crate::error::{SpecError, clip};
-use crate::expr::lexeme::Lexeme;
+use crate::expr::lexeme::{CLOSE_BRACE, Lexeme, OPEN_BRACE};
 use crate::expr::messages;
 use crate::expr::scope::{ExprScope, KEYWORDS};
 use crate::ir::{Elem, MAX_NAME};
@@ -53,7 +53,7 @@ impl<'t> Parser<'t> {
     pub(super) fn closure(&mut self) -> ParseResult<Closure> {
         let Head { params, results } = self.head()?;
         let (lets, (value, others)) = match self.peek() {
-            Some(Lexeme::Open('{')) => self.braced(0, Self::values)?,
+            Some(Lexeme::Open(OPEN_BRACE)) => self.braced(0, Self::values)?,
             _ => (Vec::new(), self.values(0)?),
         };
         match self.peek() {
@@ -307,7 +307,7 @@ impl<'t> Parser<'t> {
         depth: usize,
         value: impl FnOnce(&mut Self, usize) -> ParseResult<V>,
     ) -> ParseResult<(Vec<Let>, V)> {
-        self.open('{')?;
+        self.open(OPEN_BRACE)?;
         let mut lets = Vec::new();
         while self.is_word("let") {
             self.at += 1;
@@ -323,14 +323,14 @@ impl<'t> Parser<'t> {
             self.terminated()?;
             lets.push(Let { name, value, at });
         }
-        if matches!(self.peek(), Some(Lexeme::Close('}'))) {
+        if matches!(self.peek(), Some(Lexeme::Close(CLOSE_BRACE))) {
             return Err(messages::no_value(self.key(), self.here()));
         }
         let value = value(self, depth + 1)?;
         if self.is_sign(';') {
             return Err(messages::semicolon(self.key(), self.here()));
         }
-        if !matches!(self.peek(), Some(Lexeme::Close('}'))) {
+        if !matches!(self.peek(), Some(Lexeme::Close(CLOSE_BRACE))) {
             return Err(self.left_over());
         }
         self.at += 1;

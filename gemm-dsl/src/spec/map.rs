@@ -26,7 +26,8 @@ spec! {
         /// Number of vectors of 16 bytes that a thread computes of each array, or of groups of
         /// vectors if the element types differ in size. More items keep more loads in flight and
         /// cost registers. Without the key: as many as load 64 bytes, at most 4.
-        items(u32): Option<u32> = None::<u32>, "items{}", least 1 "a thread computes at least one item";
+        items(u32): Option<u32> = None::<u32>, "items{}",
+            least 1 "a thread computes at least one item";
     }
 }
 

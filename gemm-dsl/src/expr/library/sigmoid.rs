@@ -60,9 +60,9 @@ pub(in crate::expr) fn silu(b: &mut KernelBuilder) -> FunctionId {
     })
 }
 
-/// Let z = x below 20, e^z = 2^n (1 + t) = e and g = e + 2. The result is x · e g / (e g + 2), which
-/// is computed as x (1 + t) g / (e g + 2), corrected by the rounding errors of the three products
-/// and of the quotient. The power of two is applied last, as in [`times_sigmoid`].
+/// Let z = x below 20, e^z = 2^n (1 + t) = e and g = e + 2. The result is x · e g / (e g + 2),
+/// which is computed as x (1 + t) g / (e g + 2), corrected by the rounding errors of the three
+/// products and of the quotient. The power of two is applied last, as in [`times_sigmoid`].
 pub(in crate::expr) fn mish(b: &mut KernelBuilder) -> FunctionId {
     let scale = scale(b);
     let meaning = [

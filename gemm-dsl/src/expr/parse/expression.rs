@@ -1,7 +1,7 @@
 //! Parsing of expressions, from the loosest operator to numbers, names and calls.
 
 use super::{MAX_DEPTH, ParseResult, Parser};
-use crate::expr::lexeme::Lexeme;
+use crate::expr::lexeme::{Lexeme, OPEN_BRACE};
 use crate::expr::messages;
 use crate::expr::scope::{KEYWORDS, WAVES};
 use crate::expr::tree::NodeSpan;
@@ -131,7 +131,7 @@ impl Parser<'_> {
                 let at = at.to(self.close(')')?);
                 Ok(Node { at, ..inner })
             }
-            Some(Lexeme::Open('{')) => Err(messages::bare_block(self.key(), at)),
+            Some(Lexeme::Open(OPEN_BRACE)) => Err(messages::bare_block(self.key(), at)),
             _ => Err(nothing(self)),
         }
     }
@@ -141,7 +141,7 @@ impl Parser<'_> {
         let at = self.here();
         self.at += 1;
         let cond = self.expression(depth + 1)?;
-        if !matches!(self.peek(), Some(Lexeme::Open('{'))) && self.peek().is_some() {
+        if !matches!(self.peek(), Some(Lexeme::Open(OPEN_BRACE))) && self.peek().is_some() {
             return Err(self.left_over());
         }
         let yes = self.braces(depth + 1)?;

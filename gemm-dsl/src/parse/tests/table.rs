@@ -124,7 +124,8 @@ const TABLES: &[Faulty] = &[
             ("1.5", "`1.5`: a condition uses only integers; write a whole number"),
             (
                 "sqrt",
-                "`sqrt` is not a function; the known functions are `min`, `max`, `abs`, `clamp`, `sign`",
+                "`sqrt` is not a function; the known functions are `min`, `max`, `abs`, `clamp`, \
+                 `sign`",
             ),
             ("=", "`=` is only for `let`; to compare, write `==`"),
             ("|", "a condition takes no parameters; write the expression alone, as in `len <= 64`"),
