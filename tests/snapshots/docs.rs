@@ -104,6 +104,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
             "double_buffer",
             "stages",
             "spread",
+            "stage_c",
             "copy",
             "producer",
         ],

@@ -15,7 +15,8 @@
 //!   thread tile with more than one row and more than one column. `spread` needs `stages`.
 //!   `fold_tiles` needs `partials`. `float4` needs at least one access that it can widen.
 //!   `adjacent` excludes `float4`, `stages`, `convert: matrix` and `mma: wgmma`. `b_in_parts` needs
-//!   `fragment: strided` and a thread tile with one row, and excludes `warp`.
+//!   `fragment: strided` and a thread tile with one row, and excludes `warp`. `stage_c` needs
+//!   `tile` and excludes any `arith` except `f32`.
 //! * **Tensor cores.** Any `arith` except `f32` excludes `thread`, `fragment`, `order` and
 //!   `partials`. Without `mma: wgmma`, `arith` needs a `warp` that is a multiple of 16x8, and must
 //!   not be `f16x3`. The tile's K is a multiple of the instruction's K (8 for `tf32`, else 16)
@@ -53,8 +54,8 @@
 //! * **Resources.** A block has at most 1024 threads. They include those of all `products` and
 //!   `slices`, and all 32 lanes of each warp under `lanes: k`. It has at most 227 KiB of shared
 //!   memory. An SM holds at most 32 blocks, 2048 threads, 228 KiB of shared memory (1 KiB per block
-//!   is reserved) and 65,536 registers. `blocks_per_sm` blocks must fit on an SM. A thread has at
-//!   most 255 registers.
+//!   is reserved) and 65,536 registers. `blocks_per_sm` blocks must fit on an SM, under `stage_c`
+//!   with their staged accumulators. A thread has at most 255 registers.
 //! * **Registers.** The accumulators of a thread must fit beside its fragments and its share of a
 //!   prefetched tile. Fragments count twice under `stages`. With tensor cores, the fragments are
 //!   the splits of B and of one row of A, and partial accumulators count as well. Without `tile`,

@@ -11,8 +11,8 @@ use super::table::{Table, derived_name, given_name, spec};
 use super::{Arith, Block, Epilogue, Rect, Spec, Tile};
 use crate::ir::{Mma, Wgmma};
 use acts::{
-    PARTIAL_SUMS, PRODUCER, SCALAR_COPIES, STRIDED_ROW, TENSOR_CORES, TILE, TMA_COPIES, WARPGROUPS,
-    untiled,
+    CUDA_CORES, PARTIAL_SUMS, PRODUCER, SCALAR_COPIES, STRIDED_ROW, TENSOR_CORES, TILE, TMA_COPIES,
+    WARPGROUPS, untiled,
 };
 
 spec! {
@@ -145,6 +145,10 @@ spec! {
         cluster(u32): u32 = 1, "cluster{}",
             least 1 "a block is a cluster by itself",
             on PRODUCER;
+        /// Stages accumulators in shared memory before C is stored. A vector store needs four
+        /// adjacent registers, which can slow the main loop down. Staged accumulators are stored as
+        /// scalars and occupy shared memory. Long epilogues are staged without the key.
+        stage_c(bool): bool = false, "stage_c", on CUDA_CORES;
         /// Issue order of the multiply-adds of a fragment. It affects register reuse, but not the
         /// results.
         order(Order): Order = Order::Row, "{}", on TILE;
@@ -269,6 +273,7 @@ impl SgemmSpec {
             float4: _, transpose: _, pad_a: _, pad_b: _, swizzle: _, prefetch: _, double_buffer: _,
             stages: _, spread: _, warp: _, raster: _, order: _, blocks_per_sm: _, bounds: _,
             pitched: _, batch: _, products: _, scaled: _, epilogue: _, adjacent: _, b_in_parts: _,
+            stage_c: _,
             // `fold_tiles` needs `partials`, the other keys need `arith`.
             fold_tiles: _,
             promote: _, ldmatrix: _, mma: _, convert: _, copy: _, producer: _, persistent: _,

@@ -91,7 +91,7 @@ const LARGE: &[&str] = &["tile: 128x256x16 | 128x256x8 | 128x256x24 | 128x256x32
      float4, fragment: split, transpose, pad_a: 4, stages: 3 | 4 | 5,
      spread: 1 | 2 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 12 | 14 | 16 | 20 | 24 | 30,
      raster: 8 | 4 | 16, order: column_serpentine | row | column | row_serpentine,
-     blocks_per_sm: none | 2"];
+     blocks_per_sm: none | 2, none | stage_c"];
 
 /// Small tiles, for more blocks than SMs.
 const SMALL: &[&str] = &[

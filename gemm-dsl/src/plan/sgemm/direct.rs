@@ -130,7 +130,7 @@ impl DirectPlan {
             thread,
             Pipeline::Single,
             stores_vectors,
-            BlockSize { threads: epilogue_threads, shared: shared.next_multiple_of(16) },
+            BlockSize { threads: epilogue_threads, shared },
         );
         Self {
             rows: block.rows,

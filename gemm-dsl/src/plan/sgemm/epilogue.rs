@@ -52,6 +52,7 @@ impl EpiloguePlan {
         let staged_rows = epilogue_staging::rows(spec, thread, block);
         let guards = match spec.bounds {
             Bounds::Aligned => decided(Guards::None, "C is a multiple of the tile"),
+            Bounds::Guarded if spec.stage_c => decided(Guards::Inline, "one loop stores all of C"),
             Bounds::Guarded if staged_rows.value > 0 => {
                 decided(Guards::Inline, "hoisting would duplicate a long epilogue")
             }

@@ -1,10 +1,12 @@
 //! Staging of accumulators in shared memory for an epilogue loop.
 //!
 //! Registers cannot be indexed at run time. Without staging, a long epilogue would be unrolled for
-//! every accumulator.
+//! every accumulator. The key `stage_c` stages accumulators for any epilogue.
 
+use super::occupancy::messages;
 use super::{Decided, decided};
 use crate::ir::Elem;
+use crate::plan::Faults;
 use crate::plan::sgemm::shared_memory::blocks_by_shared;
 use crate::spec::{Epilogue, Rect, SgemmSpec};
 use crate::target::arch::LARGEST;
@@ -24,21 +26,47 @@ pub(super) struct BlockSize {
     pub shared: u128,
 }
 
+impl BlockSize {
+    /// Bytes of shared memory before the staged accumulators.
+    fn before(self) -> u128 {
+        self.shared.next_multiple_of(16)
+    }
+}
+
 /// Rows of a thread tile whose accumulators are staged at a time; 0 if the epilogue is fully
 /// unrolled. `block.shared` is the shared memory that the tiles already occupy, in bytes.
 pub(super) fn rows(spec: &SgemmSpec, thread: Rect, block: BlockSize) -> Decided<u32> {
+    let enough = |rows: &u32| thread.m.is_multiple_of(*rows) && rows * thread.n >= LEAST;
+    let rows = || (1..=thread.m).find(enough).unwrap_or(thread.m);
+    if spec.stage_c {
+        return decided(rows(), "`stage_c` stages accumulators");
+    }
     let closure = spec.epilogue.as_ref().map(Epilogue::closure);
     if closure.map_or(0, |closure| closure.operations()) * thread.area() <= WRITTEN_OUT {
         return decided(0, "");
     }
-    let enough = |rows: &u32| thread.m.is_multiple_of(*rows) && rows * thread.n >= LEAST;
-    let rows = (1..=thread.m).find(enough).unwrap_or(thread.m);
-    let whole = block.shared + bytes(spec.types().acc, [rows, block.threads, thread.n]);
-    let fits = whole <= LARGEST.shared_per_block.into()
-        && blocks_by_shared(whole) >= spec.resident_blocks().into();
-    match fits {
+    let rows = rows();
+    let staged = bytes(spec.types().acc, [rows, block.threads, thread.n]);
+    match fits(spec, block.before() + staged) {
         true => decided(rows, "a loop fits the instruction cache: 7 % faster on an H200"),
         false => decided(0, "shared memory has no room for staged accumulators"),
+    }
+}
+
+/// Returns true if a block may use `bytes` of shared memory, and the resident blocks fit an SM.
+fn fits(spec: &SgemmSpec, bytes: u128) -> bool {
+    bytes <= LARGEST.shared_per_block.into()
+        && blocks_by_shared(bytes) >= spec.resident_blocks().into()
+}
+
+/// Checks that shared memory has room for the accumulators that `stage_c` stages. The tiles alone
+/// fit.
+pub(super) fn check(spec: &SgemmSpec, thread: Rect, block: BlockSize, faults: &mut Faults) {
+    if spec.stage_c && faults.sound(&["stage_c", "blocks_per_sm"]) {
+        let extents = [rows(spec, thread, block).value, block.threads, thread.n];
+        let staged = bytes(spec.types().acc, extents);
+        let fits = fits(spec, block.before() + staged);
+        faults.require(fits, || messages::staged_sums(spec, extents, [block.before(), staged]));
     }
 }
 

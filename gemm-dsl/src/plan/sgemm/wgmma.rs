@@ -106,7 +106,7 @@ impl WgmmaPlan {
         let threads = multiplying + if spec.producer { WARPGROUP } else { 0 };
         let promote = promoted(spec, tile.k);
         let shared = SharedBytes::of_spec(spec, tile).total();
-        let block = BlockSize { threads: multiplying, shared: shared.next_multiple_of(16) };
+        let block = BlockSize { threads: multiplying, shared };
         let epilogue = EpiloguePlan::new(spec, thread, Pipeline::Single, vectors, block);
         let operands = Registers::of_operands(spec, thread, Some(&epilogue));
         let mut plan = Self {

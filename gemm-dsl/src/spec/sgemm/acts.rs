@@ -47,6 +47,15 @@ pub(super) const SCALAR_COPIES: ActsOn<SgemmSpec> = ActsOn {
     suggestion: Suggestion::Leave,
 };
 
+/// GEMMs that multiply staged tiles on CUDA cores.
+pub(super) const CUDA_CORES: ActsOn<SgemmSpec> = ActsOn {
+    includes: |spec| spec.tile.is_some() && spec.arith == Arith::F32,
+    rests_on: &["tile", "arith"],
+    because: "it stages the accumulators of tiles that CUDA cores multiply, which needs `tile` and \
+              excludes tensor cores",
+    suggestion: Suggestion::Leave,
+};
+
 /// GEMMs whose multiplications run on tensor cores.
 pub(super) const TENSOR_CORES: ActsOn<SgemmSpec> = ActsOn {
     includes: |spec| spec.arith != Arith::F32,

@@ -208,14 +208,13 @@ fn looped(
     let sums = StagedSums { block, finish, operands, sums, all };
     let in_range = if plan.guards() == Guards::None { "" } else { " that are in range" };
     let staged = match is_whole {
-        true => "all accumulators",
-        false => "WAITING rows of accumulators at a time",
+        true => "all accumulators are staged",
+        false => "WAITING rows of a thread are staged at a time",
     };
     b.comment(format!(
-        "Epilogue: {} the outputs{in_range}. A loop keeps its code small enough for the \
-         instruction cache; {staged} are staged in shared memory. They are stored as \
-         scalars, since a vector store needs four adjacent registers, which slows the main loop \
-         down.",
+        "Epilogue: {} the outputs{in_range}, in a loop over accumulators in shared memory; \
+         {staged}. The loop's code is small. Accumulators are staged as scalars: a vector store \
+         needs four adjacent registers, which slows the main loop down.",
         finish.verb()
     ));
     if is_whole {

@@ -141,6 +141,9 @@ pub(super) fn threads(
     // as a second fault.
     if shared_fits && faults.sound(&["blocks_per_sm", "partials", "thread"]) {
         registers(spec, threads, draft, faults);
+        if let Some(draft) = draft {
+            draft.check_staging(spec, faults);
+        }
     }
 }
 

@@ -68,6 +68,7 @@ fn specs() -> impl Strategy<Value = SgemmSpec> {
         "pad_b: 4",
         "prefetch",
         "b_in_parts",
+        "stage_c",
         "double_buffer",
         "stages: 2",
         "stages: 3",

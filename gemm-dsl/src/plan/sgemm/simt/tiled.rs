@@ -1,8 +1,9 @@
 //! Geometry of a kernel that stages its operands in shared memory.
 
 use crate::ir::{Elem, Variant};
+use crate::plan::Faults;
 use crate::plan::sgemm::epilogue::EpiloguePlan;
-use crate::plan::sgemm::epilogue_staging::BlockSize;
+use crate::plan::sgemm::epilogue_staging::{self, BlockSize};
 use crate::plan::sgemm::mma::MmaPlan;
 use crate::plan::sgemm::operand::{Axis, OperandFacts, OperandPlan, copied_axes, shared_axes};
 use crate::plan::sgemm::pipeline::{Pipeline, Ragged};
@@ -117,6 +118,13 @@ impl TiledDraft {
         self.0.has_global_vectors()
     }
 
+    /// Checks that the accumulators fit in shared memory, if they are staged.
+    pub(in crate::plan::sgemm) fn check_staging(&self, spec: &SgemmSpec, faults: &mut Faults) {
+        let Self(plan) = self;
+        let block = BlockSize { threads: plan.epilogue_threads(), shared: plan.shared.into() };
+        epilogue_staging::check(spec, Rect::new(plan.tm, plan.tn), block, faults);
+    }
+
     pub(crate) fn plan(self, _: &Passed) -> TiledPlan {
         self.0
     }
@@ -167,10 +175,7 @@ impl TiledPlan {
         let (a, b) = (OperandPlan::new(a, ragged.value), OperandPlan::new(b, ragged.value));
         let products = spec.products;
         let shared = SharedBytes::of_spec(spec, tile).total();
-        let block = BlockSize {
-            threads: threads_m * threads_n * products,
-            shared: shared.next_multiple_of(16),
-        };
+        let block = BlockSize { threads: threads_m * threads_n * products, shared };
         let stores_vectors = exchanges || global_vectors && adjacent(thread.n, types.c);
         let epilogue = EpiloguePlan::new(spec, thread, pipeline, stores_vectors, block);
         Self {
