@@ -7,6 +7,7 @@
 //! | [`views`] | parts, transposes, batches and lists of device arrays |
 //! | [`memory`] | writing and copying in place, pinned memory, events, streams, foreign memory |
 //! | [`cublas`] | `sgemm` in place of `cublasSgemm` |
+//! | [`pytorch`] | the call for each common operation of PyTorch |
 //! | [`epilogues`] | bias, activation and residual, fused |
 //! | [`elementwise`] | an expression of matrices, vectors and numbers |
 //! | [`reductions`] | folds over arrays, rows, columns and segments |
@@ -30,6 +31,6 @@ macro_rules! pages {
 }
 
 pages! {
-    start macros views memory cublas epilogues elementwise reductions tables tensor_cores
+    start macros views memory cublas pytorch epilogues elementwise reductions tables tensor_cores
     determinism testing races explain archives interop many_gpus errors
 }
