@@ -205,9 +205,8 @@ fn pipelines(ladder: &mut Ladder<SgemmSpec>) {
             .raster(16)
     });
     // The stores read C, which hides their cost: without `stage_c`, the kernel is 0.2 % faster.
-    ladder.step(&fastest, 25, "scaled", |s| {
-        one(s).scaled(true).stages(5).spread(10).stage_c(false)
-    });
+    ladder
+        .step(&fastest, 25, "scaled", |s| one(s).scaled(true).stages(5).spread(10).stage_c(false));
     ladder.step(&fastest, 26, "batched", |s| one(s).batch(Batch::Strided));
     let epilogue = |text: &str| match text.parse::<Epilogue>() {
         Ok(epilogue) => epilogue,

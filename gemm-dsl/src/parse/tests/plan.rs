@@ -58,27 +58,27 @@ pub(super) const SPECS: &[Faulty] = &[
         "tile: 128x128x16, thread: 8x8, stages: 14, stage_c",
         &[(
             "stage_c",
-            "`stage_c` stages 2·8 accumulators · 256 threads · 4 bytes = 16384 bytes, and the tiles \
-             need 229376: 245760 bytes, and a block has at most 232448 bytes of shared memory; use \
-             a smaller tile or fewer buffers, or leave `stage_c` out",
+            "`stage_c` stages 2·8 accumulators · 256 threads · 4 bytes = 16384 bytes, and the \
+             tiles need 229376: 245760 bytes, and a block has at most 232448 bytes of shared \
+             memory; use a smaller tile or fewer buffers, or leave `stage_c` out",
         )],
     ),
     (
         "tile: 128x128x16, thread: 8x8, stages: 7, blocks_per_sm: 2, stage_c",
         &[(
             "stage_c",
-            "`stage_c` stages 2·8 accumulators · 256 threads · 4 bytes = 16384 bytes, and the tiles \
-             need 114688: 2 blocks · (131072 + 1024 reserved by CUDA) = 264192 bytes of shared \
-             memory, and an SM has at most 233472; use a smaller tile or fewer buffers, or leave \
-             `stage_c` out",
+            "`stage_c` stages 2·8 accumulators · 256 threads · 4 bytes = 16384 bytes, and the \
+             tiles need 114688: 2 blocks · (131072 + 1024 reserved by CUDA) = 264192 bytes of \
+             shared memory, and an SM has at most 233472; use a smaller tile or fewer buffers, or \
+             leave `stage_c` out",
         )],
     ),
     (
         "tile: 128x128x16, warp: 32x32, arith: bf16, stage_c",
         &[(
             "stage_c",
-            "`stage_c` has no effect: it stages the accumulators of tiles that CUDA cores multiply, \
-             which needs `tile` and excludes tensor cores; leave `stage_c` out",
+            "`stage_c` has no effect: it stages the accumulators of tiles that CUDA cores \
+             multiply, which needs `tile` and excludes tensor cores; leave `stage_c` out",
         )],
     ),
     (

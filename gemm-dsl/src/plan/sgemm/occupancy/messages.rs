@@ -218,8 +218,8 @@ pub(crate) fn staged_sums(
         let (reserved, all) = (LARGEST.shared_reserved, LARGEST.shared_bytes);
         let blocks = spec.resident_blocks();
         format!(
-            "{sum}: {blocks} blocks · ({needed} + {reserved} reserved by CUDA) = {} bytes of shared \
-             memory, and an SM has at most {all}",
+            "{sum}: {blocks} blocks · ({needed} + {reserved} reserved by CUDA) = {} bytes of \
+             shared memory, and an SM has at most {all}",
             u128::from(blocks) * (needed + u128::from(reserved)),
         )
     };
