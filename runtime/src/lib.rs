@@ -114,6 +114,7 @@ mod split_matrix;
 mod splits;
 mod trace;
 mod transfer;
+mod tune;
 mod view;
 mod warm_up;
 
@@ -143,6 +144,11 @@ pub use view::{MatrixMut, MatrixRef};
 /// Generic types behind [`SgemmKernel`], [`ReduceKernel`] and the tables.
 pub mod generic {
     pub use crate::kernel::{Call, Choice, Folds, Kernel, MapCall, Maps, NamedArrays, Table};
+}
+
+/// Choice of a spec by its time on the user's shape: answers of [`SgemmTable::autotune`].
+pub mod tuning {
+    pub use crate::tune::{Basis, Candidate, Tuned};
 }
 
 /// Traits in the bounds of kernels and views. Only generic code needs to name them.
@@ -199,6 +205,10 @@ pub mod internal {
     pub use crate::shape::{Batch, Shape};
     pub use crate::split_matrix::PendingSplit;
     pub use crate::splits::SplitBuffers;
+    #[cfg(feature = "sim")]
+    pub use crate::tune::{
+        CountedLaunch, compiled_work, estimated_registers, gemm_loads, of_product, samples_along,
+    };
     pub use crate::warm_up::{in_parallel, load};
 }
 
