@@ -9,15 +9,13 @@ mod answer;
 mod loads;
 mod operands;
 mod record;
-#[cfg(test)]
+#[cfg(all(test, feature = "sim"))]
 mod tests;
 mod timing;
 
 pub use answer::{Basis, Candidate, Tuned};
 #[cfg(feature = "sim")]
-pub use loads::{
-    CountedLaunch, compiled_work, estimated_registers, gemm_loads, of_product, samples_along,
-};
+pub use loads::{CountedLaunch, compiled_work, estimated_registers, gemm_loads, samples_along};
 
 use crate::compile;
 use crate::device::Device;

@@ -242,7 +242,7 @@ fn shared_evenly(launch: &mut LaunchLoad, sums: f64, tiles: f64, slots: f64, ter
 
 /// Models the waits and the reads of the blocks in the launch that multiplies. The tiles of a batch
 /// are modelled as rows of tiles.
-pub fn of_product(launch: &mut LaunchLoad, plan: &SgemmPlan, shape: &SgemmShape) {
+pub(super) fn of_product(launch: &mut LaunchLoad, plan: &SgemmPlan, shape: &SgemmShape) {
     let [m, n, k, batch] = [shape.m, shape.n, shape.k, shape.batch].map(|extent| extent as f64);
     let groups = groups(plan, shape.batch);
     let (rows, cols) = plan.block_tile();

@@ -1,4 +1,5 @@
 use super::answer::{Basis, Candidate, Outcome};
+use super::loads::of_product;
 use super::operands::TrialOperands;
 use super::record::{self, Record};
 use super::{condition, fastest};
@@ -6,8 +7,10 @@ use crate::cache::{Cache, Entry};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::kernel::problem;
+use gemm_dsl::plan::SgemmPlan;
 use gemm_dsl::spec::{GemmLayout, SgemmSpec};
 use gemm_dsl::tables::SgemmShape;
+use gemm_perf::LaunchLoad;
 use std::fs;
 use std::time::Duration;
 
@@ -112,7 +115,7 @@ fn impossible_shapes_are_refused() -> Result<()> {
     assert!(batch.contains("a batch of 2") && batch.contains("`batch: strided`"), "{batch}");
     let aligned = told(SgemmShape::from((5, 3, 7)).aligned(true));
     assert!(aligned.contains("5 x 3 x 7, packed and declared as aligned"), "{aligned}");
-    let huge = SgemmShape::from((usize::MAX, 1, usize::MAX));
+    let huge = SgemmShape::from((usize::MAX, usize::MAX, 1));
     assert!(told(huge).contains("would have"), "{}", told(huge));
     Ok(())
 }
@@ -227,4 +230,22 @@ fn loads_of_small_shapes_are_counted() -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The strips of A and B contain all components of the split of an element, in the bytes of their
+/// format.
+#[test]
+fn strips_have_the_bytes_of_their_format() {
+    let bytes = |arith: &str| {
+        let line = format!("tile: 64x128x32, mma: wgmma, arith: {arith}");
+        let plan: SgemmPlan = line.parse().expect("a sound spec");
+        let mut launch =
+            LaunchLoad { blocks: 4.0, threads: plan.threads(), ..LaunchLoad::default() };
+        of_product(&mut launch, &plan, &(128, 256, 96).into());
+        launch.reads.strips.map(|strip| strip / 96.0)
+    };
+    assert_eq!(bytes("bf16"), [64.0 * 2.0, 128.0 * 2.0]);
+    assert_eq!(bytes("tf32"), [64.0 * 4.0, 128.0 * 4.0]);
+    assert_eq!(bytes("tf32x3"), [64.0 * 8.0, 128.0 * 8.0]);
+    assert_eq!(bytes("bf16x6"), [64.0 * 6.0, 128.0 * 6.0]);
 }
