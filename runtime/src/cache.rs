@@ -1,4 +1,4 @@
-//! Disk cache of compiled kernels.
+//! Disk cache of compiled kernels, and of the answers of tunings.
 //!
 //! Each entry is a file named after its key, the SHA-256 of everything that determines the machine
 //! code except the compiler. The file contains its key, the compiler's version, the payload, and a
@@ -36,7 +36,7 @@ const MAX_SIZE: u64 = 1 << 30;
 /// Minimum age of an entry's time of use for a hit to update it.
 const STALE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Machine code and the version (major, minor, build) of its compiler.
+/// Machine code or the answer of a tuning, and the version (major, minor, build) of the compiler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) compiler: (u32, u32, u32),
@@ -90,6 +90,11 @@ impl Cache {
         Self { dir, max_size: max_size.unwrap_or(MAX_SIZE) }
     }
 
+    #[cfg(test)]
+    pub(crate) fn in_dir(dir: Option<PathBuf>) -> Self {
+        Self { dir, max_size: MAX_SIZE }
+    }
+
     /// Returns the key's entry, if its compiler is at least `oldest`; otherwise builds and stores
     /// one.
     ///
@@ -101,22 +106,28 @@ impl Cache {
         oldest: (u32, u32, u32),
         build: impl FnOnce() -> Result<Entry, E>,
     ) -> Result<Entry, E> {
-        let Some(dir) = &self.dir else {
-            return build();
-        };
-        let path = dir.join(key.file_name());
-        match read(&path, key) {
-            Some(entry) if entry.compiler >= oldest => {
-                // The entry may belong to a user whose files this user may only read.
-                _ = touch(&path, SystemTime::now());
-                return Ok(entry);
-            }
-            _ => {}
+        if let Some(entry) = self.get(key, oldest) {
+            return Ok(entry);
         }
         let entry = build()?;
-        // An unwritable cache is not an error: the next process compiles again.
-        _ = write(dir, &path, key, &entry).and_then(|()| evict(dir, self.max_size, &path));
+        self.put(key, &entry);
         Ok(entry)
+    }
+
+    /// Returns the key's entry, if its compiler is at least `oldest`.
+    pub(crate) fn get(&self, key: Key, oldest: (u32, u32, u32)) -> Option<Entry> {
+        let path = self.dir.as_ref()?.join(key.file_name());
+        let entry = read(&path, key).filter(|entry| entry.compiler >= oldest)?;
+        // The entry may belong to a user whose files this user may only read.
+        _ = touch(&path, SystemTime::now());
+        Some(entry)
+    }
+
+    /// Stores an entry. An unwritable cache is not an error: the next process builds again.
+    pub(crate) fn put(&self, key: Key, entry: &Entry) {
+        let Some(dir) = &self.dir else { return };
+        let path = dir.join(key.file_name());
+        _ = write(dir, &path, key, entry).and_then(|()| evict(dir, self.max_size, &path));
     }
 }
 

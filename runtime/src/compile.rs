@@ -130,3 +130,9 @@ pub fn compile(name: &str, source: &str, arch: Arch, options: &Options) -> Resul
 pub fn nvrtc_version() -> Result<(u32, u32, u32)> {
     Ok(nvrtc::get(Need::default())?.build())
 }
+
+/// Version of the newest NVRTC that this process has used: major, minor, build. Zeros if it has
+/// used none.
+pub(crate) fn newest_used() -> (u32, u32, u32) {
+    nvrtc::newest_loaded()
+}

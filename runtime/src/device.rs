@@ -343,7 +343,7 @@ impl Device {
         &self.0.programs
     }
 
-    fn gpu(&self) -> Option<&Gpu> {
+    pub(crate) fn gpu(&self) -> Option<&Gpu> {
         match &self.0.backend {
             DeviceBackend::Gpu(gpu) => Some(gpu),
             #[cfg(feature = "sim")]

@@ -306,7 +306,7 @@ impl<S: Family, E> Kernel<S, E> {
         Self::planned(&spec.plan()?)
     }
 
-    fn planned(plan: &S::Plan) -> Result<Self> {
+    pub(crate) fn planned(plan: &S::Plan) -> Result<Self> {
         let source = KernelSource::Spec(Box::new(plan.artifact()?));
         Ok(Self { source, of: PhantomData })
     }

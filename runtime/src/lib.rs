@@ -29,6 +29,7 @@
 //! | multiply without choosing a kernel | [`sgemm`] | [in place of cuBLAS](guide::cublas) |
 //! | fuse bias, activation or residual | [`Epilogue`], [`Sgemm`] | [epilogues](guide::epilogues) |
 //! | choose a kernel by shape | [`sgemm_table!`], [`reduce_table!`] | [tables](guide::tables) |
+//! | measure which kernel is best | [`SgemmTable::autotune`] | [tables](guide::tables) |
 //! | open a GPU or the simulator | [`Device`] | [start](guide::start) |
 //! | hold arrays on a device | [`Buffer`], [`Matrix`] | [views](guide::views) |
 //! | write, copy or read an array | [`Device::write`], [`Pinned`], [`Event`] |
@@ -57,7 +58,7 @@
 //! # Features
 //!
 //! * `sim`, on by default, adds [`Device::simulator`] and the module [`sim`]. Without this feature,
-//!   neither gemm-sim nor rayon is built.
+//!   neither gemm-sim nor rayon is built, and [`SgemmTable::autotune`] predicts no times.
 //! * `serde` serialises specs, kernels, tables and epilogues as their text.
 //! * `tracing` adds spans for compilations, choices of a rule and launches.
 //! * `ndarray` and `faer` add copies between the device and arrays of these crates.
@@ -73,8 +74,9 @@
 //!   kernel's instructions is skipped.
 //! * `GEMM_PYTHON`: Python interpreter that is started to find wheels if no other place has NVRTC;
 //!   `python3` by default. With an empty value, no interpreter is started.
-//! * `GEMM_CACHE_DIR`: directory of compiled kernels. An empty value disables the cache.
-//! * `GEMM_CACHE_MAXSIZE`: maximum size of that directory in bytes, 1 GiB by default. The kernels
+//! * `GEMM_CACHE_DIR`: directory of compiled kernels, and of answers of [`SgemmTable::autotune`]. An
+//!   empty value disables the cache.
+//! * `GEMM_CACHE_MAXSIZE`: maximum size of that directory in bytes, 1 GiB by default. The entries
 //!   that were not used for the longest time are removed first.
 
 #![deny(missing_docs)]
@@ -114,6 +116,7 @@ mod split_matrix;
 mod splits;
 mod trace;
 mod transfer;
+mod tune;
 mod view;
 mod warm_up;
 
@@ -143,6 +146,11 @@ pub use view::{MatrixMut, MatrixRef};
 /// Generic types behind [`SgemmKernel`], [`ReduceKernel`] and the tables.
 pub mod generic {
     pub use crate::kernel::{Call, Choice, Folds, Kernel, MapCall, Maps, NamedArrays, Table};
+}
+
+/// Choice of a spec by its time on the user's shape: answers of [`SgemmTable::autotune`].
+pub mod tuning {
+    pub use crate::tune::{Basis, Candidate, Tuned};
 }
 
 /// Traits in the bounds of kernels and views. Only generic code needs to name them.
@@ -199,6 +207,10 @@ pub mod internal {
     pub use crate::shape::{Batch, Shape};
     pub use crate::split_matrix::PendingSplit;
     pub use crate::splits::SplitBuffers;
+    #[cfg(feature = "sim")]
+    pub use crate::tune::{
+        CountedLaunch, compiled_work, estimated_registers, gemm_loads, samples_along,
+    };
     pub use crate::warm_up::{in_parallel, load};
 }
 

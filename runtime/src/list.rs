@@ -73,7 +73,10 @@ impl<'a, T: Element> MatrixList<'a, T> {
         device: &Device,
         matrices: impl IntoIterator<Item = &'a M>,
     ) -> Result<Self> {
-        let views: Vec<MatrixRef<'a, T>> = matrices.into_iter().map(M::as_matrix).collect();
+        Self::from_views(device, matrices.into_iter().map(M::as_matrix).collect())
+    }
+
+    pub(crate) fn from_views(device: &Device, views: Vec<MatrixRef<'a, T>>) -> Result<Self> {
         let shape = alike(views.iter().map(MatrixRef::shape))?;
         let arrays = dispatch!(device, on => {
             let (mut places, mut uses) = (Vec::with_capacity(views.len()), Vec::new());
@@ -107,8 +110,10 @@ impl<'a, T: Element> MatrixListMut<'a, T> {
         device: &Device,
         matrices: impl IntoIterator<Item = &'a mut M>,
     ) -> Result<Self> {
-        let matrices = matrices.into_iter();
-        let mut views: Vec<MatrixMut<'a, T>> = matrices.map(M::as_matrix_mut).collect();
+        Self::from_views(device, matrices.into_iter().map(M::as_matrix_mut).collect())
+    }
+
+    pub(crate) fn from_views(device: &Device, mut views: Vec<MatrixMut<'a, T>>) -> Result<Self> {
         let shape = alike(views.iter().map(MatrixMut::shape))?;
         let arrays = dispatch!(device, on => {
             let (mut places, mut uses) = (Vec::with_capacity(views.len()), Vec::new());

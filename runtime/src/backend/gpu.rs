@@ -159,6 +159,16 @@ impl Gpu {
         self.multiprocessors
     }
 
+    /// CUDA version of the driver, such as 13000.
+    pub(crate) fn driver(&self) -> i32 {
+        self.driver
+    }
+
+    /// Disk cache of the GPU's kernels.
+    pub(crate) fn cache(&self) -> &Cache {
+        &self.cache
+    }
+
     /// `cudarc` context of the GPU.
     pub fn context(&self) -> &Arc<CudaContext> {
         &self.context

@@ -110,6 +110,15 @@ pub(super) fn loaded(need: Need) -> Option<&'static Nvrtc> {
     found.as_ref()?.chosen.get(&need)?.as_ref().ok().copied()
 }
 
+/// Newest of the libraries that this process uses; zeros if it has loaded none.
+pub(super) fn newest_loaded() -> Build {
+    let found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    let chosen = found.iter().flat_map(|found| found.chosen.values().flatten());
+    let chosen: Vec<&Nvrtc> = chosen.copied().collect();
+    drop(found);
+    chosen.into_iter().map(Nvrtc::build).max().unwrap_or_default()
+}
+
 /// Library that this process uses for a need. The first call searches and loads it.
 pub(super) fn get(need: Need) -> Result<&'static Nvrtc> {
     let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);

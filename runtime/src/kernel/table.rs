@@ -147,7 +147,7 @@ impl<S: TableFamily, E> Table<S, E> {
     }
 
     /// Table of checked rules, whose operands are `E`.
-    pub(super) fn checked(table: KernelTable<S>) -> Self {
+    pub(crate) fn checked(table: KernelTable<S>) -> Self {
         Self { rules: RuleSource::Owned(Arc::new(ParsedTable::new(table))), of: PhantomData }
     }
 

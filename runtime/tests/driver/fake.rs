@@ -11,6 +11,7 @@
 //! | `FAKE_CUDA_MODULE` | status of `cuModuleLoadData`; default 0 |
 //! | `FAKE_CUDA_WAIT` | status of `cuEventSynchronize`; default 0 |
 //! | `FAKE_CUDA_EVENTS` | status of the function of the time between events; default 0 |
+//! | `FAKE_CUDA_FAST` | part of the names of fast kernels: see `LAUNCH` |
 //!
 //! With `--cfg without_elapsed`, the library has no function of the time between events. Otherwise
 //! it has only the function of releases before CUDA 12.8.
@@ -31,6 +32,7 @@ type Handle = *mut c_void;
 
 const SUCCESS: Status = 0;
 const INVALID_VALUE: Status = 1;
+const OUT_OF_MEMORY: Status = 2;
 const NOT_READY: Status = 600;
 /// Handle of the context of the first GPU.
 const CONTEXT: usize = 0x1000;
@@ -43,6 +45,11 @@ static UNLOADED_EARLY: AtomicI64 = AtomicI64::new(0);
 /// Waits of a stream for another one, before and after the first launch.
 static BEFORE: AtomicI64 = AtomicI64::new(0);
 static AFTER: AtomicI64 = AtomicI64::new(0);
+/// Sum of the times of all launches so far, in microseconds.
+static CLOCK: AtomicI64 = AtomicI64::new(0);
+/// Times of a launch of a fast kernel, and of another one, in microseconds. The time between two
+/// events is the time of the launches between them. Without `FAKE_CUDA_FAST` it is always 1.5 ms.
+const LAUNCH: [i64; 2] = [1000, 4000];
 /// Capture status of all streams.
 static CAPTURING: AtomicI64 = AtomicI64::new(0);
 
@@ -135,7 +142,6 @@ stores! {
     cuCtxGetCurrent(usize) = CURRENT.get();
     cuStreamCreate(Handle, c_uint) = handle();
     cuEventCreate(Handle, c_uint) = handle();
-    cuModuleGetFunction(Handle, Handle, *const c_char) = handle();
 }
 
 /// # Safety
@@ -169,7 +175,8 @@ pub unsafe extern "C" fn cuDevicePrimaryCtxRetain(to: *mut usize, device: c_int)
 pub unsafe extern "C" fn cuEventRecord(event: Handle, stream: Handle) -> Status {
     with_work(|work| {
         work.records += 1;
-        let recorded = Recorded { stream: stream as usize, number: work.records };
+        let clock = CLOCK.load(Ordering::Relaxed);
+        let recorded = Recorded { stream: stream as usize, number: work.records, clock };
         work.events.insert(event as usize, recorded);
         work.push(stream, Task::Record(recorded.number));
     });
@@ -198,7 +205,7 @@ pub unsafe extern "C" fn cuStreamWaitEvent(stream: Handle, event: Handle, _: c_u
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuEventSynchronize(event: Handle) -> Status {
     with_work(|work| {
-        if let Some(Recorded { stream, number }) = work.recorded(event) {
+        if let Some(Recorded { stream, number, .. }) = work.recorded(event) {
             work.run(stream, Some(number));
         }
     });
@@ -349,7 +356,7 @@ pub unsafe extern "C" fn cuGetErrorString(_: Status, to: *mut *const c_char) -> 
 /// The pointer is valid for a write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuMemAllocAsync(to: *mut u64, bytes: usize, _: Handle) -> Status {
-    let Some(layout) = layout(bytes) else { return INVALID_VALUE };
+    let Some(layout) = layout(bytes) else { return OUT_OF_MEMORY };
     // SAFETY: the layout is not empty.
     let address = unsafe { alloc_zeroed(layout) } as u64;
     with_work(|work| work.memory.insert(address, bytes));
@@ -394,11 +401,30 @@ pub unsafe extern "C" fn cuModuleUnload(_: Handle) -> Status {
 }
 
 /// # Safety
+/// The pointer is valid for a write, and the name ends with a zero.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuModuleGetFunction(
+    to: *mut Handle,
+    _: Handle,
+    name: *const c_char,
+) -> Status {
+    // SAFETY: the caller ensures it.
+    let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
+    let function = handle();
+    if std::env::var("FAKE_CUDA_FAST").is_ok_and(|fast| name.contains(&fast)) {
+        with_work(|work| work.fast.insert(function as usize));
+    }
+    // SAFETY: the caller ensures it.
+    unsafe { to.write(function) };
+    SUCCESS
+}
+
+/// # Safety
 /// None is needed: nothing is launched.
 #[unsafe(no_mangle)]
 #[expect(clippy::too_many_arguments, reason = "the driver's function has them")]
 pub unsafe extern "C" fn cuLaunchKernel(
-    _: Handle,
+    function: Handle,
     _: c_uint,
     _: c_uint,
     _: c_uint,
@@ -412,6 +438,8 @@ pub unsafe extern "C" fn cuLaunchKernel(
 ) -> Status {
     LAUNCHES.fetch_add(1, Ordering::Relaxed);
     RUNNING.store(1, Ordering::Relaxed);
+    let is_fast = with_work(|work| work.fast.contains(&(function as usize)));
+    CLOCK.fetch_add(LAUNCH[usize::from(!is_fast)], Ordering::Relaxed);
     SUCCESS
 }
 
@@ -421,8 +449,13 @@ pub unsafe extern "C" fn cuLaunchKernel(
 /// The pointer is valid for a write.
 #[cfg(not(without_elapsed))]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuEventElapsedTime(to: *mut f32, _: Handle, _: Handle) -> Status {
+pub unsafe extern "C" fn cuEventElapsedTime(to: *mut f32, start: Handle, end: Handle) -> Status {
+    let clock = |event| with_work(|work| work.recorded(event).map_or(0, |recorded| recorded.clock));
+    let time = match std::env::var_os("FAKE_CUDA_FAST") {
+        Some(_) => (clock(end) - clock(start)) as f32 / 1e3,
+        None => 1.5,
+    };
     // SAFETY: the caller ensures it.
-    unsafe { to.write(1.5) };
+    unsafe { to.write(time) };
     setting("FAKE_CUDA_EVENTS", SUCCESS)
 }

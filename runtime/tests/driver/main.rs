@@ -6,6 +6,7 @@
 mod fake;
 
 mod archive;
+mod autotune;
 mod memory;
 #[allow(dead_code, reason = "a fake computes nothing, so it cannot check launches")]
 #[path = "../gpu/transfers.rs"]
@@ -59,6 +60,11 @@ const PARTS: &[Part] = &[
     ("archive", archive::archived),
     ("bad archive", archive::bad_archive),
     ("rejected archive", archive::rejected_archive),
+    ("measure", autotune::measure),
+    ("measured before", autotune::measured_before),
+    ("no cache", autotune::no_cache),
+    ("budget", autotune::budget),
+    ("failures", autotune::failures),
 ];
 
 fn main() -> ExitCode {
@@ -102,6 +108,10 @@ fn main() -> ExitCode {
         }),
         trial("foreign_memory_is_used_and_not_freed", || whole("foreign memory", &[])),
         trial("archives_and_warm_caches_need_no_nvrtc", archive::without_nvrtc),
+        trial("tuning_measures_once_for_all_processes", autotune::processes),
+        trial("tuning_without_a_cache_measures_again", || autotune::with("no cache", "")),
+        trial("the_budget_of_a_tuning_bounds_its_launches", || autotune::alone("budget")),
+        trial("failures_of_a_tuning_are_told", || autotune::alone("failures")),
         trial("captured_code_stays_loaded", || with_nvrtc("captured code")),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()

@@ -1,5 +1,6 @@
 //! Tests that need a GPU. Without one, or without NVRTC, they are ignored with the reason.
 
+mod autotune;
 mod capture;
 mod memory;
 mod start;
@@ -49,6 +50,8 @@ fn main() -> ExitCode {
         trial("launches_of_warm_kernels_compile_nothing", start::ahead),
         trial("a_replaced_text_is_launched", start::replaced),
         trial("the_text_of_a_constant_is_launched", start::constant),
+        trial("tuning_is_not_slower_than_the_shipped_table", autotune::shipped),
+        trial("tuning_an_invariant_table_changes_no_bits", autotune::invariant),
     ];
     let mut arguments = Arguments::from_args();
     // One at a time: some tests fill the memory.

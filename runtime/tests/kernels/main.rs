@@ -1,5 +1,6 @@
 //! Kernels from macros and from specs, launched on the simulator.
 
+mod autotune;
 mod operands;
 mod reduce;
 mod tables;

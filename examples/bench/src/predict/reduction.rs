@@ -1,7 +1,6 @@
 //! Counts of a whole-array reduction that is too large to simulate.
 
 use super::LaunchCounts;
-use super::counts::{line, work};
 use crate::cli::Failure;
 use crate::rows::launch::{Inputs, KernelChoice, ReductionLaunch};
 use crate::sample::compiled;
@@ -9,6 +8,7 @@ use gemm_dsl::Plan;
 use gemm_dsl::plan::Blocks;
 use gemm_dsl::spec::{Over, ReduceSpec};
 use gemm_perf::Waits;
+use gemm_runtime::internal::{compiled_work, samples_along};
 use gemm_runtime::{Device, Error};
 
 /// Seed of the operands; counts do not depend on the elements.
@@ -34,14 +34,15 @@ pub fn passes(spec: &ReduceSpec, len: usize) -> Result<Option<Vec<LaunchCounts>>
         Blocks::One => plan.elements_per_block() * BLOCKS,
         Blocks::InTurn(most) => plan.elements_per_round() * u64::from(most),
         Blocks::Runs(run) => u64::from(run) * BLOCKS,
-    } as usize;
+    };
     let device = Device::simulator_compiled();
     let chosen = KernelChoice::from_spec(spec.clone())?;
     let (mut all, mut left) = (Vec::new(), len);
     loop {
         let mut pass: Option<LaunchCounts> = None;
         let mut passes = 1;
-        for (len, times) in line(left, [unit, 2 * unit]) {
+        for (len, times) in samples_along(left as u64, [unit, 2 * unit]) {
+            let len = len as usize;
             let inputs = Inputs::new(None, spec.element, len, spec.inputs().len(), SEED)?;
             let launched =
                 ReductionLaunch::new(&device, &chosen, (1, len, 1), None)?.run(&inputs)?;
@@ -51,7 +52,7 @@ pub fn passes(spec: &ReduceSpec, len: usize) -> Result<Option<Vec<LaunchCounts>>
                 let counted =
                     pass.get_or_insert_with(|| LaunchCounts::new(&program, step.kernel()));
                 counted.launch.blocks += times * f64::from(step.grid()[0]);
-                counted.launch.work += work(&step)? * times;
+                counted.launch.work += compiled_work(&step)? * times;
                 counted.launch.waits.barriers = counters.block_barriers as f64;
             }
         }

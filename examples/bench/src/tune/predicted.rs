@@ -11,11 +11,10 @@ mod tests;
 use crate::cli::Failure;
 use crate::predict::counts;
 use crate::tune::space::{Point, Space};
-use gemm_dsl::plan::{KernelKind, Pipeline, SgemmPlan};
 use gemm_dsl::spec::{Order, SgemmSpec};
-use gemm_dsl::target::arch::THREAD_REGISTERS;
 use gemm_oracle::product::Size;
 use gemm_perf::{Bound, DeviceModel, LaunchLoad, predict_program};
+use gemm_runtime::internal::estimated_registers;
 use rayon::prelude::*;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -45,8 +44,6 @@ const DRAWS: usize = 4_000;
 const ALIKE: f64 = 1.01;
 /// Pipeline stages of the fastest specs.
 const STAGES: u32 = 3;
-/// Registers of a thread for addresses and counters, in addition to accumulators and fragments.
-const OTHER_REGISTERS: u32 = 40;
 
 /// Limits of a ranking. It ends when the first limit is reached.
 #[derive(Clone, Copy, Debug)]
@@ -166,7 +163,7 @@ fn predict(
     device: &DeviceModel,
 ) -> Result<Option<PredictedSpec>, Failure> {
     let plan = spec.plan().map_err(gemm_runtime::Error::from)?;
-    let registers = registers(&plan);
+    let registers = estimated_registers(&plan);
     let counted = counts::product(&spec, size, device.sms)?;
     let with = |launch: LaunchLoad| LaunchLoad { registers, ..launch };
     let launches: Vec<LaunchLoad> = counted.into_iter().map(|one| with(one.launch)).collect();
@@ -174,27 +171,6 @@ fn predict(
         let longest = parts.iter().max_by(|a, b| a.cycles().total_cmp(&b.cycles()))?;
         Some(PredictedSpec { point, spec, time, bound: longest.bound() })
     }))
-}
-
-/// Estimates the registers that the compiler assigns to a thread: those for accumulators, for two
-/// fragments of each operand, and a constant. The estimate is at most the block's limit.
-fn registers(plan: &SgemmPlan) -> u32 {
-    let thread = plan.spec().thread;
-    let wanted = match plan.kind() {
-        KernelKind::Naive(_) => OTHER_REGISTERS,
-        KernelKind::Direct(_) | KernelKind::Tiled(_) => {
-            let staged = match plan.kind() {
-                KernelKind::Tiled(tiled) if !matches!(tiled.pipeline(), Pipeline::Async { .. }) => {
-                    8
-                }
-                _ => 0,
-            };
-            thread.m * thread.n + 2 * (thread.m + thread.n) + staged + OTHER_REGISTERS
-        }
-        KernelKind::Wgmma(_) => THREAD_REGISTERS,
-    };
-    let warps = u64::from(plan.threads().div_ceil(32) * plan.blocks_per_sm());
-    wanted.min(gemm_dsl::target::arch::LARGEST.registers_per_thread(warps))
 }
 
 /// Returns the spec that represents a class.

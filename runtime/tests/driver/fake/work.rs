@@ -25,6 +25,8 @@ pub(super) struct Work {
     /// Sizes of the allocations of the GPU and of pinned memory, by address.
     pub(super) memory: HashMap<u64, usize>,
     pub(super) pinned: HashMap<u64, usize>,
+    /// Functions of fast kernels.
+    pub(super) fast: HashSet<usize>,
 }
 
 /// Record of an event.
@@ -32,6 +34,12 @@ pub(super) struct Work {
 pub(super) struct Recorded {
     pub(super) stream: usize,
     pub(super) number: u64,
+    /// Sum of the times of all launches before.
+    #[cfg_attr(
+        without_elapsed,
+        expect(dead_code, reason = "only the time between events needs it")
+    )]
+    pub(super) clock: i64,
 }
 
 pub(super) enum Task {
