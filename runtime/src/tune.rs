@@ -23,13 +23,16 @@ use crate::error::{Error, Result};
 use crate::kernel::{Kernel, SgemmTable, problem};
 use crate::program::CachedProgram;
 use crate::trace::{event, span};
+use crate::warm_up::warm_up;
 use answer::Outcome;
 use gemm_dsl::plan::SgemmPlan;
 use gemm_dsl::spec::SgemmSpec;
 use gemm_dsl::tables::{SgemmProblem, SgemmShape, TableFamily as _};
 use operands::{TrialOperands, TrialViews};
 use record::Record;
+use std::num::NonZero;
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 use timing::{Stopwatch, launches, median};
 
@@ -105,8 +108,9 @@ impl<E> SgemmTable<E> {
     /// # Budget
     ///
     /// The budget limits the whole call, with compilation: a quarter is for predictions, and no
-    /// candidate is compiled after six tenths. The table's own choice is always timed, and a step
-    /// that has begun is finished, so the call may take longer by one compilation and one launch.
+    /// compilation begins after six tenths. As many candidates as the host has processors are
+    /// compiled at once. The table's own choice is always timed, and a step that has begun is
+    /// finished, so the call may take longer by such a group's compilations and first launches.
     /// With a budget of zero nothing is timed: the answer is the rule of the table.
     ///
     /// # Cache
@@ -323,19 +327,26 @@ fn measure(
         times.is_some_and(|(own, best)| own.as_secs_f64() >= HOPELESS * best.as_secs_f64())
     };
     let mut is_complete = true;
-    for (n, trial) in trials.iter_mut().enumerate() {
-        if n > 0 && is_hopeless(trial) {
-            continue;
-        }
-        if n > 0 && clock.passed(COMPILING) {
-            is_complete = false;
-            break;
-        }
-        match trial.begin(device, &stopwatch, &mut views) {
-            Ok(()) => {}
-            // After some failures, the GPU runs no further kernel of the process.
-            Err(error) if n == 0 || device.synchronize().is_err() => return Err(error),
-            Err(error) => trial.candidate.error = Some(error.to_string()),
+    if let Some((of_table, others)) = trials.split_first_mut() {
+        of_table.begin(device, &stopwatch, &mut views)?;
+        let mut others: Vec<&mut Trial> = others.iter_mut().collect();
+        others.retain(|trial| !is_hopeless(trial));
+        for group in others.chunks_mut(processors()) {
+            is_complete = !clock.passed(COMPILING);
+            if !is_complete {
+                break;
+            }
+            let specs = group.iter().map(|trial| &*trial.candidate.spec);
+            // Failures occur again at the launch.
+            _ = warm_up::<SgemmSpec>(device, specs);
+            for trial in group {
+                match trial.begin(device, &stopwatch, &mut views) {
+                    Ok(()) => {}
+                    // After some failures, the GPU runs no further kernel of the process.
+                    Err(error) if device.synchronize().is_err() => return Err(error),
+                    Err(error) => trial.candidate.error = Some(error.to_string()),
+                }
+            }
         }
     }
     again(&stopwatch, &mut views, trials, clock)?;
@@ -344,6 +355,11 @@ fn measure(
         trial.candidate.samples = trial.samples.len();
     }
     Ok(is_complete)
+}
+
+/// Number of candidates that are compiled at once.
+fn processors() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
 }
 
 /// Times the candidates close to the best one in turns.

@@ -9,7 +9,7 @@ use gemm_runtime::{
 use std::time::{Duration, Instant};
 
 const BUDGET: Duration = Duration::from_secs(15);
-/// Time by which a tuning may exceed its budget: one compilation and one launch.
+/// Time by which a tuning may exceed its budget: the compilations and first launches of a group.
 const EXCESS: Duration = Duration::from_secs(10);
 
 const INVARIANT: SgemmTable = sgemm_table! {

@@ -1,12 +1,14 @@
 //! Tuning of tables on the simulator: predicted times, rules, bits and errors.
 
 use super::values;
-use gemm_runtime::spec::GemmLayout;
+use gemm_runtime::compile::Arch;
+use gemm_runtime::spec::{Accuracy, GemmLayout};
 use gemm_runtime::tuning::{Basis, Candidate, Tuned};
 use gemm_runtime::{
     ByName, Device, Error, KernelTable, MatrixMut, MatrixRef, N, SgemmShape, SgemmSpec, SgemmTable,
-    sgemm_table,
+    sgemm_table, sgemm_tables,
 };
+use std::collections::HashSet;
 use std::time::Duration;
 
 /// More time than any tuning of these tests takes.
@@ -259,5 +261,26 @@ fn a_full_table_is_told() -> Result<(), Error> {
     assert_eq!(tuned.candidates().len(), 2);
     assert!(matches!(tuned.table(), Err(Error::Spec(_))), "{tuned:?}");
     assert!(tuned.spec().contains("32x32"), "{tuned:?}");
+    Ok(())
+}
+
+/// The tables of `sgemm` have a candidate for each of their specs that is valid for the layouts.
+#[test]
+fn shipped_tables_have_candidates() -> Result<(), Error> {
+    let device = Device::simulator();
+    for arch in [75, 90] {
+        let tables = sgemm_tables(Some(Arch::sm(arch)), Accuracy::Ieee);
+        for (shipped, batch) in tables.into_iter().zip([1, 8]) {
+            for layout in [GemmLayout::Nn, GemmLayout::Nt] {
+                let shape = SgemmShape::from((1000, 768, 500)).batch(batch).layout(layout);
+                let tuned = shipped.autotune(&device, shape, Duration::ZERO)?;
+                let choice = shipped.choice(shape, &device)?;
+                assert_eq!((tuned.chosen().rule, tuned.spec()), (choice.rule, &*choice.spec));
+                let specs: HashSet<&str> = lines(&tuned).into_iter().collect();
+                assert_eq!(specs.len(), tuned.candidates().len());
+                assert!(specs.len() >= 4, "sm_{arch}, {shape:?}: {specs:?}");
+            }
+        }
+    }
     Ok(())
 }
