@@ -5,8 +5,8 @@ use gemm_build::{Contents, SgemmCalls};
 use gemm_runtime::half::f16;
 use gemm_runtime::spec::{Accuracy, Arith, GemmLayout};
 use gemm_runtime::{
-    Archive, Epilogue, MatrixRef, N, ReduceTable, SgemmTable, epilogue, reduce_kernel,
-    reduce_table, sgemm, sgemm_kernel, sgemm_table,
+    Archive, Epilogue, MN, Map, MatrixRef, N, ReduceTable, SgemmTable, epilogue, map_kernel,
+    reduce_kernel, reduce_table, sgemm, sgemm_kernel, sgemm_table,
 };
 use std::fs;
 use std::path::PathBuf;
@@ -27,6 +27,7 @@ const GEMMS: SgemmTable = sgemm_table! {
     aligned => tile: 64x64x16, thread: 8x8, float4, transpose, pad_a: 4, pad_b: 4;
     else => tile: 16x16x8, thread: 2x2
 };
+const SWISH: Map<(MN, N), MN<f16>> = map_kernel!(|x[m, n], by[n]| -> f16 x * sigmoid(by * x));
 const LAYER: Epilogue<(N,)> = epilogue!(|acc, bias[n]| relu(acc + bias));
 
 /// Large GEMM, for which the table chooses an emulation.
@@ -132,6 +133,7 @@ fn macros(device: &Device) -> Outcome {
     ARGMAX.warm(device)?;
     GEMM.warm(device)?;
     WGMMA.warm(device)?;
+    SWISH.warm(device)?;
     SUMS.warm(device, [(1024, 64, 1), (1, 100, 1)])?;
     let shapes = [(8, 8, 8), (64, 64, 64), (63, 63, 63)].map(gemm_runtime::SgemmShape::from);
     let layouts = GemmLayout::ALL.iter();
