@@ -32,8 +32,8 @@
 //! GPU nor a driver. Compiled kernels are kept in the disk cache of `gemm-runtime`, so a repeated
 //! build compiles only what has changed.
 //!
-//! A driver may reject the machine code of an NVRTC of a newer CUDA release than its own. To
-//! support older drivers, build with the oldest NVRTC that knows the architectures.
+//! A driver may reject the machine code of an NVRTC of a newer major release of CUDA than its own.
+//! To support older drivers, build with the oldest NVRTC that knows the architectures.
 
 #![deny(missing_docs)]
 

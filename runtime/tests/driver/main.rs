@@ -59,6 +59,9 @@ const PARTS: &[Part] = &[
     ("archive", archive::archived),
     ("bad archive", archive::bad_archive),
     ("rejected archive", archive::rejected_archive),
+    ("second archive", archive::second_archive),
+    ("compiled instead", archive::compiled_instead),
+    ("failed load", archive::failed_load),
 ];
 
 fn main() -> ExitCode {
