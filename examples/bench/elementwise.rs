@@ -12,7 +12,7 @@
 use clap::Parser;
 use gemm_bench::cli::{Failure, Outcome, count, device_label, exit, open_gpu, write_json};
 use gemm_bench::gpu::{Gpu, Timer, Work, captured, failed};
-use gemm_bench::peer::{Peer, PeerError, Starting};
+use gemm_bench::peer::{Peer, Starting};
 use gemm_bench::rows::graph::launches;
 use gemm_bench::table::{Table, number, text};
 use gemm_runtime::half::bf16;
@@ -22,7 +22,7 @@ use gemm_runtime::{
 use serde::Serialize;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::Duration;
 
 const TORCH: &str = include_str!("peers/elementwise.py");
@@ -118,17 +118,11 @@ fn run(options: &ElementwiseOptions) -> Result<Outcome, Failure> {
 
 /// Starts PyTorch. Prints a note if it is missing.
 fn torch(directory: &tempfile::TempDir) -> Option<Peer> {
-    let started = || -> Result<Peer, PeerError> {
-        let script = directory.path().join("elementwise.py");
-        std::fs::write(&script, TORCH).map_err(|error| {
-            let (program, reason) = (script.display().to_string(), error.to_string());
-            PeerError::Start { program, reason }
-        })?;
-        let mut command = Command::new("python3");
-        command.arg(script);
-        Starting::new(command)?.finish(START)
-    };
-    started().map_err(|error| eprintln!("note: PyTorch is not compared: {error}")).ok()
+    let started = Starting::torch(directory.path(), "elementwise.py", TORCH);
+    started
+        .and_then(|peer| peer.finish(START))
+        .map_err(|error| eprintln!("note: PyTorch is not compared: {error}"))
+        .ok()
 }
 
 /// Results for `--json`.

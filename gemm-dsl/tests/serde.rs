@@ -1,6 +1,6 @@
 //! Specs, expressions and tables are serialised as their text.
 
-use gemm_dsl::spec::{Epilogue, ReduceSpec, SgemmSpec};
+use gemm_dsl::spec::{Epilogue, MapSpec, ReduceSpec, SgemmSpec};
 use gemm_dsl::stages;
 use gemm_dsl::tables::KernelTable;
 use gemm_dsl::tables::shipped::tuned;
@@ -19,6 +19,7 @@ fn round_trip<T: Serialize + DeserializeOwned + PartialEq + Debug + Display>(val
 fn texts_are_read_back() -> Result<(), Box<dyn std::error::Error>> {
     stages::sgemm().iter().for_each(|stage| round_trip(&stage.spec));
     stages::reduce().iter().for_each(|stage| round_trip(&stage.spec));
+    round_trip(&"|x[m, n], bias[n]| -> bf16 gelu(x + bias), block: 128".parse::<MapSpec>()?);
     round_trip(&"|acc, bias[n]| relu(acc + bias)".parse::<Epilogue>()?);
     round_trip(&tuned(&ReduceSpec::default())?);
     let table = "invariant; m <= 8 && nt => tile: 8x8x8; else => tile: 16x16x8, thread: 2x2";
@@ -44,6 +45,7 @@ fn faults_are_those_of_the_text() {
         fault::<KernelTable<SgemmSpec>>(table),
     );
     assert!(told.starts_with(&faults), "{told}");
+    assert!(error::<MapSpec>("\"|x[m, n]| foo(x)\"").contains("foo"));
     assert!(error::<ReduceSpec>("7").contains("expected a string"));
     assert!(error::<Epilogue>("\"|acc| foo(acc)\"").contains("foo"));
 }

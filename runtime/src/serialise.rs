@@ -1,12 +1,12 @@
 //! Serialisation of kernels, tables and epilogues, as their text. Needs the feature `serde`.
 
 use crate::blas::Epilogue;
-use crate::kernel::Elements;
 use crate::kernel::operands::{ByName, Operands};
+use crate::kernel::{Elements, MapOperands, MapResults};
 use crate::kernel::{Kernel, Table};
-use crate::kernel::{ReduceKernel, ReduceTable, Sgemm, SgemmTable};
+use crate::kernel::{Map, ReduceKernel, ReduceTable, Sgemm, SgemmTable};
 use gemm_dsl::serialise::parsed;
-use gemm_dsl::spec::ReduceSpec;
+use gemm_dsl::spec::{MapSpec, ReduceSpec};
 use gemm_dsl::tables::TableFamily;
 use serde::de::{Deserialize, Deserializer, Error};
 use serde::ser::{Serialize, Serializer};
@@ -34,6 +34,20 @@ impl<'de, T: Elements, R: Elements> Deserialize<'de> for ReduceKernel<T, R> {
 
 /// Parses the spec. The error lists all faults.
 impl<'de> Deserialize<'de> for Kernel<ReduceSpec, ByName> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::new(parsed(deserializer)?).map_err(D::Error::custom)
+    }
+}
+
+/// Parses the spec. The error lists all faults, or names the right type of the kernel.
+impl<'de, E: MapOperands, R: MapResults> Deserialize<'de> for Map<E, R> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::new(parsed(deserializer)?).map_err(D::Error::custom)
+    }
+}
+
+/// Parses the spec. The error lists all faults.
+impl<'de> Deserialize<'de> for Kernel<MapSpec, ByName> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Self::new(parsed(deserializer)?).map_err(D::Error::custom)
     }

@@ -5,6 +5,9 @@
 #[path = "nvrtc/fake.rs"]
 mod fake;
 
+mod common;
+
+use common::{Prerequisite, ensure};
 use gemm_runtime::compile::{self, Arch, Options};
 use gemm_runtime::{Error, ReduceKernel, SgemmKernel, SgemmSpec, reduce_kernel};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
@@ -28,14 +31,12 @@ fn main() -> ExitCode {
     if std::env::var_os(CHILD).is_some() {
         return child();
     }
-    let missing = compile::nvrtc_version().err().map(|error| error.to_string());
-    let reason = missing.as_deref().and_then(|m| m.split(". ").next()).unwrap_or_default();
-    let needs_nvrtc = |name: &str, test: fn() -> Result<(), Failed>| {
-        Trial::test(name, test).with_kind(reason).with_ignored_flag(missing.is_some())
-    };
+    let nvrtc = Prerequisite::nvrtc();
+    let needs_nvrtc = |name: &str, test| nvrtc.trial(name, test);
     let trials = vec![
         Trial::test("a_missing_library_says_what_to_install", missing_library),
         Trial::test("a_broken_library_is_reported", broken_library),
+        Trial::test("a_missing_library_fails_tests_that_require_it", required),
         needs_nvrtc("compiles_for_every_architecture", architectures),
         needs_nvrtc("compiles_generated_kernels", generated),
         needs_nvrtc("reports_resources", resources),
@@ -74,6 +75,23 @@ fn missing_library() -> Result<(), Failed> {
     let message = look_in(dir.path())?;
     for part in ["NVRTC", "pip install nvidia-cuda-nvrtc", &dir.path().display().to_string()] {
         ensure(message.contains(part), || format!("no {part:?} in:\n{message}"))?;
+    }
+    Ok(())
+}
+
+/// Without the library, a test that needs it is ignored, and fails if the environment requires it.
+fn required() -> Result<(), Failed> {
+    let dir = tempfile::tempdir()?;
+    for (value, passes) in [("1", false), ("0", true), ("", true)] {
+        let child = Command::new(std::env::current_exe()?)
+            .args(["--exact", "reports_resources"])
+            .env("GEMM_NVRTC_PATH", dir.path())
+            .env("GEMM_REQUIRE_NVRTC", value)
+            .output()?;
+        let told = String::from_utf8_lossy(&child.stdout);
+        ensure(child.status.success() == passes, || format!("{value:?}: {told}"))?;
+        let word = if passes { "1 ignored" } else { "NVRTC, the CUDA compiler library" };
+        ensure(told.contains(word), || format!("{value:?}: no {word:?} in\n{told}"))?;
     }
     Ok(())
 }
@@ -268,8 +286,4 @@ fn threads() -> Result<(), Failed> {
         }
         Ok(())
     })
-}
-
-fn ensure(holds: bool, message: impl FnOnce() -> String) -> Result<(), Failed> {
-    if holds { Ok(()) } else { Err(message().into()) }
 }

@@ -1,9 +1,10 @@
 //! Kernels, tables and epilogues are serialised as their text.
 
 use gemm_runtime::generic::Kernel;
+use gemm_runtime::spec::MapSpec;
 use gemm_runtime::{
-    ByName, Device, Epilogue, N, ReduceKernel, ReduceSpec, ReduceTable, Sgemm, SgemmTable,
-    epilogue, reduce_kernel, reduce_table, sgemm_kernel, sgemm_table,
+    ByName, Device, Epilogue, MN, Map, N, ReduceKernel, ReduceSpec, ReduceTable, Sgemm, SgemmTable,
+    epilogue, map_kernel, reduce_kernel, reduce_table, sgemm_kernel, sgemm_table,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -12,6 +13,7 @@ use std::error::Error;
 const LAYER: Sgemm<(N,)> =
     sgemm_kernel!(tile: 16x16x8, thread: 4x4, epilogue: |acc, bias[n]| relu(acc + bias));
 const SUM: ReduceKernel = reduce_kernel!(op: sum, block: 64);
+const ADD: Map<(MN, N)> = map_kernel!(|x[m, n], bias[n]| x + bias, block: 128);
 const GEMMS: SgemmTable = sgemm_table! { m <= 8 => tile: 8x8x8; else => tile: 16x16x8 };
 const SUMS: ReduceTable = reduce_table! { len <= 64 => over: rows, group: 4; else => over: rows };
 const BIAS: Epilogue<(N,)> = epilogue!(|acc, bias[n]| acc + bias);
@@ -29,6 +31,10 @@ fn values_of_macros_are_read_back() -> Result<(), Box<dyn Error>> {
     let (text, sum) = read_back(&SUM)?;
     assert_eq!((text.as_str(), &sum), (SUM.spec_line(), &SUM));
     assert_eq!(sum.run(&Device::simulator(), &[1.0, 2.0])?, 3.0);
+    let (text, add) = read_back(&ADD)?;
+    assert_eq!((text.as_str(), &add), (ADD.spec_line(), &ADD));
+    let by_name: Kernel<MapSpec, ByName> = serde_json::from_str(&format!("{text:?}"))?;
+    assert_eq!(by_name.spec_line(), ADD.spec_line());
     let (text, gemms) = read_back(&GEMMS)?;
     assert_eq!((text.as_str(), gemms.text()), (GEMMS.text(), GEMMS.text()));
     let (text, sums) = read_back(&SUMS)?;
@@ -52,5 +58,7 @@ fn a_text_of_another_type_is_an_error() {
     assert!(error::<Epilogue>(BIAS.text()).contains("Epilogue<(N,)>"));
     assert!(error::<SgemmTable<(N,)>>(GEMMS.text()).contains("Sgemm"));
     assert!(error::<ReduceTable<f32, u32>>(SUMS.text()).contains("ReduceKernel"));
+    let add = error::<Map<(MN, MN)>>(ADD.spec_line());
+    assert!(add.contains("its type is `Map<(MN, N)>`"), "{add}");
     assert!(error::<ReduceKernel>("op: summ").contains("`sum`"));
 }

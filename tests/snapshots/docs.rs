@@ -42,7 +42,11 @@ fn page(family: &FamilyInfo) -> Result<(), Failed> {
     });
     let closures: Vec<(&str, &ExprScope)> = closures.collect();
     for (name, env) in &closures {
-        text += &format!("\n# The value of `{name}`\n\n{}", about(env)?);
+        let heading = match env.is_elementwise() {
+            true => "The expression".to_owned(),
+            false => format!("The value of `{name}`"),
+        };
+        text += &format!("\n# {heading}\n\n{}", about(env)?);
     }
     if let [(_, first), rest @ ..] = closures.as_slice() {
         // If several keys have expressions, the language is described once, with all its functions.
@@ -201,9 +205,8 @@ fn spelling(key: &KeyInfo) -> String {
         KeyKind::Number => format!("`{name}: n`"),
         KeyKind::NumberOr(word) => format!("`{name}: n`, `{word}`"),
         KeyKind::Word(words) => format!("`{name}:` {}", quoted(words)),
-        KeyKind::Closure(env) => {
-            format!("`{name}: {}`", env.example)
-        }
+        KeyKind::Closure(env) if env.is_elementwise() => format!("`{}`", env.example),
+        KeyKind::Closure(env) => format!("`{name}: {}`", env.example),
         _ => format!("`{name}: ident`"),
     }
 }
@@ -223,6 +226,7 @@ fn with_links(text: &str) -> String {
 /// Default of a key, or the word for a key without one.
 fn default(key: &KeyInfo) -> String {
     match (key.kind, key.default.as_str()) {
+        (KeyKind::Closure(env), _) if env.is_elementwise() => "required, without a key".to_owned(),
         (KeyKind::Flag, _) => "default off".to_owned(),
         (_, "") => "optional".to_owned(),
         (_, text) => format!("default `{text}`"),
@@ -246,7 +250,7 @@ fn about(env: &ExprScope) -> Result<String, Failed> {
         integers => format!(". Integers in scope: {}", quoted(integers)),
     };
     let text = match env.values.1 {
-        0 if env.is_typed => {
+        0 if env.is_elementwise() => {
             format!("For example `{}`. Parameters of the closure: operands{integers}.", env.example)
         }
         0 => format!("An expression without parameters, for example `{}`{integers}.", env.example),
@@ -290,11 +294,15 @@ fn operands(env: &ExprScope) -> Result<String, Failed> {
     let mut rows = String::new();
     for index in env.operands {
         let along = Along::indexed_by(index).ok_or(format!("no kind of operand has {index:?}"))?;
-        let (name, meaning, kind) = (along.example(), along.meaning(), along.kind());
+        let (name, kind) = (along.example(), along.kind());
+        let meaning = match env.is_elementwise() {
+            true => along.meaning().replace("of C", "of the results"),
+            false => along.meaning().to_owned(),
+        };
         rows += &format!("| `{name}{along}` | {meaning} | `{kind}` |\n");
     }
     let most = EpilogueArg::MOST_LISTED;
-    if env.is_typed {
+    if env.is_elementwise() {
         let text = paragraph(&format!(
             "An operand is an array or a number that a call passes. In the body, write it by its \
              name alone, without the index. `: bf16` after an operand states its element type, and \

@@ -6,6 +6,7 @@
 
 pub mod arbitrary;
 pub mod batch;
+mod element_type;
 pub mod fold;
 pub mod ladder;
 pub mod map;

@@ -1,25 +1,10 @@
-"""Peer of the benchmark `elementwise`: PyTorch, with a line protocol.
+"""Peer of the benchmark `elementwise`: PyTorch.
 
-Each line of the standard input is a JSON object: the kernel, the rows and columns of the matrices, the number of launches in a graph, and
-the number of replays of the graph. The answer is one line: {"us": time of a launch}, the median over the replays, or {"error": reason}.
-The first line of output names the peer, or its missing dependency. Expressions of several operations are compiled by torch.compile.
+`torch_peer.py` describes the line protocol. A question also has the kernel, and the rows and columns of the matrices. Expressions of
+several operations are compiled by torch.compile.
 """
-import json
-import sys
-
-
-def say(answer):
-    print(json.dumps(answer), flush=True)
-
-
-try:
-    import torch
-except ImportError as error:
-    say({"missing": str(error)})
-    sys.exit(0)
-if not torch.cuda.is_available():
-    say({"missing": "PyTorch finds no GPU"})
-    sys.exit(0)
+import torch_peer
+from torch_peer import torch
 
 
 def norm(x, mean, rstd, gamma):
@@ -61,41 +46,4 @@ def kernel(question):
     raise ValueError("no kernel `%s`" % name)
 
 
-def time(question):
-    work = kernel(question)
-    launches, replays = question["launches"], question["replays"]
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            work()
-    torch.cuda.current_stream().wait_stream(stream)
-    torch.cuda.synchronize()
-    torch.cuda.empty_cache()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(launches):
-            work()
-    for _ in range(3):
-        graph.replay()
-    torch.cuda.synchronize()
-    events = []
-    for _ in range(replays):
-        events.append([torch.cuda.Event(enable_timing=True) for _ in range(2)])
-        events[-1][0].record()
-        graph.replay()
-        events[-1][1].record()
-    torch.cuda.synchronize()
-    times = sorted(start.elapsed_time(end) for start, end in events)
-    del graph
-    torch.cuda.empty_cache()
-    return times[len(times) // 2] * 1e3 / launches
-
-
-say({"name": "PyTorch " + torch.__version__})
-for line in sys.stdin:
-    try:
-        say({"us": time(json.loads(line))})
-    except Exception as error:
-        torch.cuda.empty_cache()
-        say({"error": (str(error).strip().splitlines() or [type(error).__name__])[0]})
+torch_peer.serve(kernel)

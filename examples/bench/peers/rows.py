@@ -1,25 +1,10 @@
-"""Peer of the reduction benchmark `rows`: PyTorch, with a line protocol.
+"""Peer of the reduction benchmark `rows`: PyTorch.
 
-Each line of the standard input is a JSON object: the shape of an array, the axis (null for the whole array), the operation,
-the type, the number of launches in a graph, and the number of replays of the graph. The answer is one line:
-{"us": time of a launch}, the median over the replays, or {"error": reason}. The first line of output names the peer, or its missing dependency.
+`torch_peer.py` describes the line protocol. A question also has the shape of an array, the axis (null for the whole array), the operation
+and the type.
 """
-import json
-import sys
-
-
-def say(answer):
-    print(json.dumps(answer), flush=True)
-
-
-try:
-    import torch
-except ImportError as error:
-    say({"missing": str(error)})
-    sys.exit(0)
-if not torch.cuda.is_available():
-    say({"missing": "PyTorch finds no GPU"})
-    sys.exit(0)
+import torch_peer
+from torch_peer import torch
 
 TYPES = {
     "f32": torch.float32,
@@ -83,45 +68,4 @@ def fold(question):
     raise ValueError("no operation `%s`" % op)
 
 
-def time(question):
-    work = fold(question)
-    launches, replays = question["launches"], question["replays"]
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            work()
-    torch.cuda.current_stream().wait_stream(stream)
-    torch.cuda.synchronize()
-    # Frees the memory cached for the stream; a graph allocates its own.
-    torch.cuda.empty_cache()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(launches):
-            work()
-    for _ in range(3):
-        graph.replay()
-    torch.cuda.synchronize()
-    events = []
-    for _ in range(replays):
-        events.append([torch.cuda.Event(enable_timing=True) for _ in range(2)])
-        events[-1][0].record()
-        graph.replay()
-        events[-1][1].record()
-    torch.cuda.synchronize()
-    times = sorted(start.elapsed_time(end) for start, end in events)
-    middle = len(times) // 2
-    median = times[middle] if len(times) % 2 else (times[middle - 1] + times[middle]) / 2
-    del graph
-    torch.cuda.empty_cache()
-    return median * 1e3 / launches
-
-
-say({"name": "PyTorch " + torch.__version__})
-for line in sys.stdin:
-    try:
-        say({"us": time(json.loads(line))})
-    except Exception as error:
-        kept.clear()
-        torch.cuda.empty_cache()
-        say({"error": (str(error).strip().splitlines() or [type(error).__name__])[0]})
+torch_peer.serve(fold, kept.clear)

@@ -5,7 +5,9 @@
 
 use serde::Serialize;
 use serde_json::Value;
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
@@ -113,6 +115,19 @@ impl Starting {
     /// Returns [`PeerError::Start`] if the process cannot be started.
     pub fn new(command: Command) -> Result<Self, PeerError> {
         Process::start(command).map(Self)
+    }
+
+    /// Writes a Python program for PyTorch to a directory, beside the module `torch_peer` that it
+    /// imports, and starts it.
+    ///
+    /// # Errors
+    /// Returns [`PeerError::Missing`] if a file cannot be written, and [`PeerError::Start`] if
+    /// Python cannot be started.
+    pub fn torch(directory: &Path, name: &str, program: &str) -> Result<Self, PeerError> {
+        put(directory, "torch_peer.py", include_str!("../peers/torch_peer.py"))?;
+        let mut command = Command::new("python3");
+        command.arg(put(directory, name, program)?);
+        Self::new(command)
     }
 
     /// Waits for the first line.
@@ -237,6 +252,18 @@ fn end_of(mut from: ChildStderr) -> Receiver<String> {
         _ = send.send(String::from_utf8_lossy(&kept).into_owned());
     });
     receive
+}
+
+/// Writes a peer's program to a directory, and returns its path.
+///
+/// # Errors
+/// Returns [`PeerError::Missing`] if it cannot be written.
+pub fn put(directory: &Path, name: &str, program: &str) -> Result<PathBuf, PeerError> {
+    let path = directory.join(name);
+    let written = fs::write(&path, program);
+    written
+        .map_err(|error| PeerError::Missing(format!("cannot write {}: {error}", path.display())))?;
+    Ok(path)
 }
 
 /// Runs a program, such as a compiler, and waits for its end.

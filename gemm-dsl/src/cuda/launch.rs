@@ -72,9 +72,10 @@ fn count(k: &Kernel, e: &Expr) -> Option<String> {
         Expr::Binary(BinaryOp::Arith(Arith::Add), a, b) => {
             format!("{} + {}", count(k, a)?, count(k, b)?)
         }
-        Expr::Binary(BinaryOp::Arith(Arith::Div), _, by) => {
-            format!("ceil({} / {})", simple(rounded_up(e)?)?, simple(by)?)
-        }
+        Expr::Binary(BinaryOp::Arith(Arith::Div), dividend, by) => match rounded_up(e) {
+            Some(dividend) => format!("ceil({} / {})", simple(dividend)?, simple(by)?),
+            None => format!("({} / {})", simple(dividend)?, simple(by)?),
+        },
         Expr::Select(cond, yes, no) => {
             let name = match extremum(cond, yes, no) {
                 Some(name) => name,

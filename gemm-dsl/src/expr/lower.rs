@@ -56,7 +56,9 @@ impl Closure {
         let first = self.lower(b);
         let others = (1..=self.others.len()).map(|nth| match &self.scope.typing {
             Some(typing) => {
-                self.lower_result(b, &format!("{}_{}", self.scope.key, nth + 1), typing, nth)
+                let key = self.scope.key;
+                let meaning = format!("Value {} of `{key}` of the spec.", nth + 1);
+                self.lower_value(b, &format!("{key}_{}", nth + 1), typing, nth, &meaning)
             }
             None => {
                 unreachable!("ExprScope: only an epilogue has several values, and it has types")
@@ -84,24 +86,40 @@ impl Closure {
     /// [`Ty::Bool`]. The reserved integers that the closure reads follow. If [`Closure::check`]
     /// rejects the closure, [`KernelBuilder::finish`] reports a mistake.
     pub fn lower_as(&self, b: &mut KernelBuilder, name: &str, typing: &Typing) -> Lowered {
-        self.lower_result(b, name, typing, 0)
+        // The head of the source contains the spec, and therefore the closure itself.
+        let meaning = match self.others.as_slice() {
+            [] => format!("`{}` of the spec.", self.scope.key),
+            _ => format!("Value 1 of `{}` of the spec.", self.scope.key),
+        };
+        self.lower_value(b, name, typing, 0, &meaning)
     }
 
-    /// Declares the n-th value of the closure as a device function.
-    fn lower_result(
+    /// Declares the closure as [`Closure::lower_as`] does, with this comment in the source.
+    pub(crate) fn lower_described(
+        &self,
+        b: &mut KernelBuilder,
+        name: &str,
+        typing: &Typing,
+        meaning: &str,
+    ) -> Lowered {
+        self.lower_value(b, name, typing, 0, meaning)
+    }
+
+    /// Declares the n-th value of the closure as a device function, with a comment on its meaning.
+    fn lower_value(
         &self,
         b: &mut KernelBuilder,
         name: &str,
         typing: &Typing,
         nth: usize,
+        meaning: &str,
     ) -> Lowered {
         if let Some(fault) = self.check(typing).first() {
             b.mistake(|| format!("{name}: {}", fault.message()));
             return self.nothing(b, name, typing);
         }
-        let key = self.scope.key;
         if self.scope.conditions.is_some() {
-            b.mistake(|| format!("{name}: a {key} is evaluated on the host"));
+            b.mistake(|| format!("{name}: a {} is evaluated on the host", self.scope.key));
             return self.nothing(b, name, typing);
         }
         let mut read = BTreeSet::new();
@@ -127,12 +145,7 @@ impl Closure {
         let params: Vec<(String, Ty)> =
             names.iter().map(|(name, ty)| (spelt.fresh(name), *ty)).collect();
         let params: Vec<(&str, Ty)> = params.iter().map(|(n, ty)| (n.as_str(), *ty)).collect();
-        // The head of the source contains the spec, and therefore the closure itself.
-        let meaning = match (nth, self.others.as_slice()) {
-            (_, []) => format!("`{key}` of the spec."),
-            (nth, _) => format!("Value {} of `{key}` of the spec.", nth + 1),
-        };
-        let function = b.function(name, &[&meaning], &params, |b, vars| {
+        let function = b.function(name, &[meaning], &params, |b, vars| {
             let known = names.iter().map(|(name, _)| (*name).to_owned()).zip(vars.iter().copied());
             let known = known.collect();
             let float = typing.float;

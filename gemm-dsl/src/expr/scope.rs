@@ -45,6 +45,12 @@ pub struct ConditionScope {
 }
 
 impl ExprScope {
+    /// Returns true for the expression of an elementwise kernel. All of its parameters are
+    /// operands, and it computes each element of the kernel's results.
+    pub fn is_elementwise(&self) -> bool {
+        self.values.1 == 0 && !self.operands.is_empty()
+    }
+
     /// Returns the range of the integer with this name, if there is one.
     pub fn integer(&self, name: &str) -> Option<IntRange> {
         self.integers.iter().find(|(known, _)| *known == name).map(|(_, range)| *range)

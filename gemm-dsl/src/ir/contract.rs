@@ -20,7 +20,8 @@
 //!   caller, which knows their allocations.
 //! * **Tensor maps.** The array of a tensor map must be aligned to 16 bytes, and each of its
 //!   extents must be from 1 to 2^32. The stride of each dimension except the last must be a
-//!   multiple of 16 bytes and less than 2^40 bytes. An empty launch is exempt.
+//!   multiple of 16 bytes and less than 2^40 bytes. It may be 0 only if the extent is 1, because
+//!   the driver accepts no stride of 0. An empty launch is exempt.
 //! * **Grids.** A grid must be within the limits of CUDA, and its extent along x must be a multiple
 //!   of the cluster size.
 

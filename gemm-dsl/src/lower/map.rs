@@ -113,10 +113,15 @@ fn functions(b: &mut KernelBuilder, plan: &MapPlan) -> Vec<ResultFunction> {
     let functions = closures.iter().zip(results).enumerate();
     let functions = functions.map(|(nth, ((closure, typing), (_, elem)))| {
         let name = if is_one { "map".to_owned() } else { format!("map_{nth}") };
+        let meaning = match is_one {
+            true => "Expression of the spec: an element of `out`.".to_owned(),
+            false => format!("Value {nth} of the spec's expression: an element of `out_{nth}`."),
+        };
         let place = |name: &str| operands.iter().position(|operand| operand.arg.name == name);
         let params = closure.params().iter();
         let taken = params.filter_map(|param| place(&param.name)).collect();
-        ResultFunction { function: closure.lower_as(b, &name, typing), operands: taken, elem }
+        let function = closure.lower_described(b, &name, typing, &meaning);
+        ResultFunction { function, operands: taken, elem }
     });
     functions.collect()
 }

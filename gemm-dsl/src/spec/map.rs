@@ -23,9 +23,10 @@ spec! {
         element(DataType): DataType = DataType::F32, "{}", called "type", what(Inputs, Results);
         /// Number of threads of a block: a multiple of 32, up to 1024.
         block(u32): u32 = 256, "block{}";
-        /// Number of vectors of 16 bytes that a thread computes of each array, or of groups of
-        /// vectors if the element types differ in size. More items keep more loads in flight and
-        /// cost registers. Without the key: as many as load 64 bytes, at most 4.
+        /// Number of items of a thread. An item is a vector of 16 bytes of each array, or several
+        /// vectors of the wider arrays if the element types differ in size. More items keep more
+        /// loads in flight and cost registers. Without the key: as many as load 64 bytes, at most
+        /// 4.
         items(u32): Option<u32> = None::<u32>, "items{}",
             least 1 "a thread computes at least one item";
     }

@@ -5,7 +5,7 @@ use crate::error::Error;
 use gemm_dsl::artifact::Artifact;
 use gemm_dsl::ir::VerifiedProgram;
 use gemm_dsl::ir::program::LaunchProgram;
-use gemm_dsl::plan::{ReducePlan, SgemmPlan};
+use gemm_dsl::plan::{MapPlan, ReducePlan, SgemmPlan};
 use gemm_dsl::spec::{Arith, SgemmSpec};
 use gemm_dsl::{Family, Plan, SpecErrors};
 use gemm_runtime::compile::Arch;
@@ -135,10 +135,17 @@ fn arch(text: &str) -> Result<Arch, Error> {
 fn named(contents: &Contents) -> Result<Vec<Program>, Error> {
     let mut programs = gemms(&contents.gemms, contents.with_splits)?;
     for line in &contents.reductions {
-        let plan = line.parse::<ReducePlan>().and_then(|plan| plan.artifact());
-        programs.push(program(format!("reduce_kernel!({line})"), plan)?);
+        programs.push(parsed::<ReducePlan>("reduce_kernel", line)?);
+    }
+    for line in &contents.maps {
+        programs.push(parsed::<MapPlan>("map_kernel", line)?);
     }
     Ok(programs)
+}
+
+/// Program of a spec.
+fn parsed<P: Plan>(name: &str, line: &str) -> Result<Program, Error> {
+    program(format!("{name}!({line})"), line.parse::<P>().and_then(|plan| plan.artifact()))
 }
 
 /// Programs of the calls of `sgemm` on an architecture.

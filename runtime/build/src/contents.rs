@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::scan::{self, lines, macro_calls};
-use gemm_dsl::plan::{ReducePlan, SgemmPlan};
+use gemm_dsl::plan::{MapPlan, ReducePlan, SgemmPlan};
 use gemm_dsl::spec::{ReduceSpec, SgemmSpec};
 use gemm_dsl::tables::{KernelTable, TableFamily};
 use gemm_dsl::{Plan, SpecErrors};
@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 ///
 /// let contents = Contents::new()
 ///     .reduce_kernel("op: max, over: rows")?
+///     .map_kernel("|x[m, n], bias[n]| gelu(x + bias)")?
 ///     .sgemm_kernel("tile: 64x64x8, thread: 8x8")?
 ///     .sgemm(SgemmCalls::for_shapes(132, [(512, 512, 512)]));
 /// assert!(Contents::new().reduce_kernel("op: maximum").is_err());
@@ -30,6 +31,7 @@ use std::path::{Path, PathBuf};
 pub struct Contents {
     pub(crate) gemms: BTreeSet<String>,
     pub(crate) reductions: BTreeSet<String>,
+    pub(crate) maps: BTreeSet<String>,
     pub(crate) calls: Vec<SgemmCalls>,
     pub(crate) with_splits: bool,
     /// Files and folders that were read.
@@ -64,6 +66,16 @@ impl Contents {
         Ok(self)
     }
 
+    /// Adds the kernel of a spec of `map_kernel!`.
+    ///
+    /// # Errors
+    /// [`Error::Spec`] with all faults of the spec.
+    pub fn map_kernel(mut self, spec: &str) -> Result<Self, Error> {
+        let plan: MapPlan = parsed("map_kernel", spec)?;
+        self.maps.insert(plan.spec().to_string());
+        Ok(self)
+    }
+
     /// Adds the kernels of all rules of an `sgemm_table!`, for each layout that a rule admits.
     ///
     /// # Errors
@@ -82,8 +94,9 @@ impl Contents {
         Ok(self)
     }
 
-    /// Adds the kernels of all calls of `sgemm_kernel!`, `reduce_kernel!`, `sgemm_table!` and
-    /// `reduce_table!` in a file, or in all files `*.rs` of a folder and its subfolders.
+    /// Adds the kernels of all calls of `sgemm_kernel!`, `reduce_kernel!`, `map_kernel!`,
+    /// `sgemm_table!` and `reduce_table!` in a file, or in all files `*.rs` of a folder and its
+    /// subfolders.
     ///
     /// The files are split into tokens and not expanded. Calls in code that `cfg` disables count,
     /// calls under another name do not. A call in the body of a `macro_rules!` whose spec contains
@@ -103,6 +116,7 @@ impl Contents {
             has_calls |= !found.is_empty();
             self.gemms.extend(found.gemms);
             self.reductions.extend(found.reductions);
+            self.maps.extend(found.maps);
             self.unknown.extend(found.unknown);
         }
         if !has_calls {

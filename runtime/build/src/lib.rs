@@ -7,7 +7,7 @@
 //! // build.rs
 //! fn main() -> Result<(), gemm_build::Error> {
 //!     let contents = gemm_build::Contents::new()
-//!         .macros_in("src")? // all sgemm_kernel!, reduce_kernel!, sgemm_table!, reduce_table!
+//!         .macros_in("src")? // all calls of the macros of kernels and tables
 //!         .sgemm_kernel("tile: 64x64x8, thread: 8x8, scaled")? // a spec parsed at run time
 //!         .sgemm(gemm_build::SgemmCalls::for_shapes(132, [(4096, 4096, 4096)]));
 //!     gemm_build::embed("kernels", &["sm_80", "sm_90"], &contents)
@@ -32,8 +32,8 @@
 //! GPU nor a driver. Compiled kernels are kept in the disk cache of `gemm-runtime`, so a repeated
 //! build compiles only what has changed.
 //!
-//! A driver may reject the machine code of an NVRTC of a newer CUDA release than its own. To
-//! support older drivers, build with the oldest NVRTC that knows the architectures.
+//! A driver may reject the machine code of an NVRTC of a newer major release of CUDA than its own.
+//! To support older drivers, build with the oldest NVRTC that knows the architectures.
 
 #![deny(missing_docs)]
 

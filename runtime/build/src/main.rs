@@ -155,10 +155,9 @@ fn calls(options: &Build) -> Result<SgemmCalls, Failure> {
             SgemmCalls::for_shapes(sms, shapes.collect::<Result<Vec<_>, _>>()?)
         }
     };
-    if !options.layouts.is_empty() {
-        let layouts = options.layouts.iter().map(|text| word::<GemmLayout>("layouts", text));
-        calls = calls.layouts(&layouts.collect::<Result<Vec<_>, _>>()?);
-    }
+    let layouts = options.layouts.iter().map(|text| word::<GemmLayout>("layouts", text));
+    let layouts = layouts.collect::<Result<Vec<_>, _>>()?;
+    calls = calls.layouts(if layouts.is_empty() { GemmLayout::ALL } else { &layouts });
     if options.padded {
         calls = calls.padded();
     }

@@ -10,22 +10,25 @@ use std::path::{Path, PathBuf};
 
 const SGEMM_KERNEL: &str = "sgemm_kernel";
 const REDUCE_KERNEL: &str = "reduce_kernel";
+const MAP_KERNEL: &str = "map_kernel";
 const SGEMM_TABLE: &str = "sgemm_table";
 const REDUCE_TABLE: &str = "reduce_table";
-const MACROS: [&str; 4] = [SGEMM_KERNEL, REDUCE_KERNEL, SGEMM_TABLE, REDUCE_TABLE];
+const MACROS: [&str; 5] = [SGEMM_KERNEL, REDUCE_KERNEL, MAP_KERNEL, SGEMM_TABLE, REDUCE_TABLE];
 
 /// Specs that a file contains.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) gemms: Vec<String>,
     pub(crate) reductions: Vec<String>,
+    pub(crate) maps: Vec<String>,
     /// Calls whose tokens contain `$`, so that the spec depends on the call of another macro.
     pub(crate) unknown: Vec<String>,
 }
 
 impl Found {
     pub(crate) fn is_empty(&self) -> bool {
-        [&self.gemms, &self.reductions, &self.unknown].iter().all(|calls| calls.is_empty())
+        let Self { gemms, reductions, maps, unknown } = self;
+        [gemms, reductions, maps, unknown].iter().all(|calls| calls.is_empty())
     }
 }
 
@@ -103,6 +106,10 @@ fn read(path: &Path, name: &str, tokens: TokenStream, found: &mut Found) -> Resu
             let plan = parse::reduce(tokens).plan.map_err(faulty)?;
             found.reductions.push(plan.spec().to_string());
         }
+        MAP_KERNEL => {
+            let plan = parse::map(tokens).plan.map_err(faulty)?;
+            found.maps.push(plan.spec().to_string());
+        }
         SGEMM_TABLE => {
             found.gemms.extend(lines(&parse::sgemm_table(tokens).table.map_err(faulty)?));
         }
@@ -142,7 +149,7 @@ fn without_item(tokens: TokenStream) -> TokenStream {
 
 #[cfg(test)]
 mod tests {
-    use super::{files, macro_calls};
+    use super::{MACROS, files, macro_calls};
     use crate::error::Error;
     use std::fs;
 
@@ -164,6 +171,7 @@ mod tests {
         }
         sgemm_table! { m <= 8 && nn => tile: 8x8x8; else => tile: 16x16x8, thread: 4x4 }
         reduce_table! { else => over: rows }
+        const SWISH: Map<(MN, N)> = map_kernel!(|x[m, n], by[n]| x * sigmoid(by * x), block: 128);
         const TEXT: &str = "reduce_kernel!(op: prod)";
         macro_rules! sum { ($($spec:tt)*) => { reduce_kernel!(op: sum, $($spec)*) } }
         other_kernel!(tile: 0);
@@ -181,9 +189,26 @@ mod tests {
         // The first rule in layout `nn`, the second in all layouts; packed and padded.
         assert_eq!(found.gemms.len(), 2 + 2 + 8, "{:#?}", found.gemms);
         assert_eq!(found.reductions, ["block: 128", "op: max", "over: rows"]);
+        assert_eq!(found.maps, ["|x[m, n], by[n]| x * sigmoid(by * x), block: 128"]);
         let [unknown] = &found.unknown[..] else { panic!("{:?}", found.unknown) };
         let start = format!("{}: reduce_kernel!(op : sum", path.display());
         assert!(unknown.starts_with(&start), "{unknown}");
+        Ok(())
+    }
+
+    /// `epilogue!` alone is no kernel: the calls of `sgemm` that it belongs to are listed instead.
+    #[test]
+    fn every_macro_of_a_kernel_is_known() -> Result<(), Box<dyn std::error::Error>> {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../gemm-macros/src/lib.rs");
+        let text = fs::read_to_string(file)?;
+        let macros = text.split("#[proc_macro]").skip(1);
+        let names =
+            macros.filter_map(|text| text.trim().strip_prefix("pub fn ")?.split('(').next());
+        let mut names: Vec<&str> = names.filter(|name| *name != "epilogue").collect();
+        let mut known = MACROS;
+        names.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(names, known);
         Ok(())
     }
 

@@ -1,21 +1,22 @@
-//! Archives of real machine code. Ignored without NVRTC, with the reason.
+//! Archives of real machine code. Tests that need NVRTC are ignored without it.
 
+use common::{Outcome, Prerequisite, ensure};
 use gemm_build::{Built, Contents, EntryInfo, Error, SgemmCalls, build, embed, entries};
-use gemm_dsl::spec::{Batch, Epilogue, GemmLayout};
+use gemm_dsl::spec::{Batch, Epilogue, GemmLayout, SgemmSpec};
+use gemm_dsl::tables::SgemmShape;
 use gemm_runtime::compile::{self, Arch, Options};
-use gemm_runtime::{Archive, ReduceKernel};
+use gemm_runtime::half::bf16;
+use gemm_runtime::{Archive, MN, Map, N, ReduceKernel};
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
-type Outcome = Result<(), Failed>;
+#[path = "../../tests/common/mod.rs"]
+mod common;
 
 fn main() -> ExitCode {
-    let missing = compile::nvrtc_version().err().map(|error| error.to_string());
-    let reason = missing.as_deref().and_then(|m| m.split(". ").next()).unwrap_or_default();
-    let needs_nvrtc = |name: &str, test: fn() -> Outcome| {
-        Trial::test(name, test).with_kind(reason).with_ignored_flag(missing.is_some())
-    };
+    let nvrtc = Prerequisite::nvrtc();
+    let needs_nvrtc = |name: &str, test| nvrtc.trial(name, test);
     let trials = vec![
         needs_nvrtc("an_archive_has_every_kernel_for_every_architecture", kernels),
         needs_nvrtc("an_archive_has_the_code_of_the_compiler", code),
@@ -27,13 +28,11 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-fn ensure(holds: bool, message: impl FnOnce() -> String) -> Outcome {
-    if holds { Ok(()) } else { Err(message().into()) }
-}
-
 fn listed(built: Built) -> Result<Vec<EntryInfo>, Failed> {
     Ok(entries(Archive::new("built", built.bytes.leak()))?)
 }
+
+const MAP: &str = "|x[m, n], bias[n]| -> bf16 gelu(x + bias)";
 
 fn kernels() -> Outcome {
     let spec = "op: sum, block: 64, float4, launch: passes";
@@ -41,21 +40,27 @@ fn kernels() -> Outcome {
         .reduce_kernel(spec)?
         .reduce_kernel("block: 64, launch: passes, float4")?
         .sgemm_table("m <= 8 => tile: 8x8x8; else => tile: 16x16x8, thread: 2x2")?
-        .reduce_table("len <= 64 => over: rows, group: 4; else => over: rows")?;
+        .reduce_table("len <= 64 => over: rows, group: 4; else => over: rows")?
+        .map_kernel(MAP)?
+        .map_kernel("map: |x[m, n], bias[n]| -> bf16 gelu(x + bias)")?;
     let built = build(&["sm_80", "sm_90a", "sm_90"], &contents)?;
     let (kernels, version) = (built.kernels, compile::nvrtc_version()?);
     let all = listed(built)?;
     ensure(all.len() == kernels, || format!("{} of {kernels}", all.len()))?;
     let kernel: ReduceKernel = ReduceKernel::new(spec.parse()?)?;
+    let map = Map::<(MN, N), MN<bf16>>::new(MAP.parse()?)?;
     for arch in ["sm_80", "sm_90"] {
         let of_arch: Vec<_> = all.iter().filter(|entry| entry.arch == arch).collect();
         ensure(of_arch.len() == kernels / 2, || format!("{arch}: {of_arch:?}"))?;
         let line = format!("reduce_kernel!({kernel})");
         let sums = of_arch.iter().filter(|entry| entry.name == line).count();
         ensure(sums == kernel.sources().len(), || format!("{sums} entries of {line}"))?;
+        let line = format!("map_kernel!({map})");
+        let maps = of_arch.iter().filter(|entry| entry.name == line).count();
+        ensure(maps == map.sources().len(), || format!("{maps} entries of {line}"))?;
         // Two rules, four layouts, packed or padded, and two rules of reductions.
         let names: BTreeSet<_> = of_arch.iter().map(|entry| &entry.name).collect();
-        ensure(names.len() == 1 + 2 * 4 * 2 + 2, || format!("{names:#?}"))?;
+        ensure(names.len() == 1 + 2 * 4 * 2 + 2 + 1, || format!("{names:#?}"))?;
         let is_plain = |entry: &&&EntryInfo| entry.compiler == version && entry.size > 0;
         ensure(of_arch.iter().filter(is_plain).count() == of_arch.len(), || {
             format!("{of_arch:?}")
@@ -148,7 +153,35 @@ fn selected() -> Outcome {
     ensure(united == all, || "the layouts do not make up all calls".to_owned())?;
     let padded = SgemmCalls::all().padded().lines(90)?;
     let is_padded = |line: &String| line.contains("pitched");
-    ensure(padded.iter().all(is_padded) && !all.iter().any(is_padded), || format!("{padded:#?}"))
+    ensure(padded.iter().all(is_padded) && !all.iter().any(is_padded), || format!("{padded:#?}"))?;
+    shapes()
+}
+
+/// Layouts and padding apply to shapes as well.
+fn shapes() -> Outcome {
+    let calls = || SgemmCalls::for_shapes(132, [(512, 512, 512)]);
+    let is_of = |line: &str, layout: GemmLayout| {
+        line.parse::<SgemmSpec>().is_ok_and(|spec| spec.layout == layout)
+    };
+    let plain = calls().lines(90)?;
+    ensure(plain.iter().all(|line| is_of(line, GemmLayout::Nn)), || format!("{plain:?}"))?;
+    let every = calls().layouts(GemmLayout::ALL).lines(90)?;
+    for layout in GemmLayout::ALL {
+        let lines = calls().layouts(&[*layout]).lines(90)?;
+        let shape = SgemmShape::from((512, 512, 512)).layout(*layout);
+        let same = SgemmCalls::for_shapes(132, [shape]).lines(90)?;
+        ensure(lines == same && lines.is_subset(&every), || format!("{layout}: {lines:?}"))?;
+        ensure(lines.iter().all(|line| is_of(line, *layout)), || format!("{layout}: {lines:?}"))?;
+        for aligned in [true, false] {
+            let shape = shape.padded(true).aligned(aligned);
+            let own = SgemmCalls::for_shapes(132, [shape]).lines(90)?;
+            let padded = calls().layouts(&[*layout]).padded().lines(90)?;
+            ensure(own.is_subset(&padded), || format!("{layout}: {own:?} not in {padded:?}"))?;
+            let is_padded = |line: &String| is_of(line, *layout) && line.contains("pitched");
+            ensure(padded.iter().all(is_padded), || format!("{layout}: {padded:?}"))?;
+        }
+    }
+    Ok(())
 }
 
 fn arguments() -> Outcome {

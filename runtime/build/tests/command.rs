@@ -1,29 +1,23 @@
-//! Command `gemm-archive`. Tests that compile are ignored without NVRTC, with the reason.
+//! Command `gemm-archive`. Tests that need NVRTC are ignored without it.
 
-use gemm_runtime::compile;
+use common::{Outcome, Prerequisite, ensure};
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-type Outcome = Result<(), Failed>;
+#[path = "../../tests/common/mod.rs"]
+mod common;
 
 fn main() -> ExitCode {
-    let missing = compile::nvrtc_version().err().map(|error| error.to_string());
-    let reason = missing.as_deref().and_then(|m| m.split(". ").next()).unwrap_or_default();
-    let needs_nvrtc = |name: &str, test: fn() -> Outcome| {
-        Trial::test(name, test).with_kind(reason).with_ignored_flag(missing.is_some())
-    };
+    let nvrtc = Prerequisite::nvrtc();
+    let needs_nvrtc = |name: &str, test| nvrtc.trial(name, test);
     let trials = vec![
         needs_nvrtc("an_archive_is_written_and_listed", written),
         Trial::test("faults_are_reported_with_exit_code_2", faults),
         Trial::test("help_names_every_option", help),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
-}
-
-fn ensure(holds: bool, message: impl FnOnce() -> String) -> Outcome {
-    if holds { Ok(()) } else { Err(message().into()) }
 }
 
 /// Exit code, standard output and standard error of the command in a folder.
@@ -58,7 +52,17 @@ fn written() -> Outcome {
     let (code, _, error) = run(dir.path(), &[&table[..], &rest].concat())?;
     ensure(code == Some(0), || error)?;
     let (_, out, _) = run(dir.path(), &["list", "t.gemm"])?;
-    ensure(!out.is_empty() && out.lines().all(|line| line.ends_with("relu(acc))")), || out)
+    let is_of_call = |line: &str| line.ends_with("relu(acc))") && line.contains("layout: nt");
+    ensure(!out.is_empty() && out.lines().all(is_of_call), || out)?;
+    let (code, _, error) =
+        run(dir.path(), &[&table[..], &["132", "--padded", "-o", "p"]].concat())?;
+    ensure(code == Some(0), || error)?;
+    let (_, out, _) = run(dir.path(), &["list", "p"])?;
+    ensure(out.lines().all(|line| line.contains("pitched")), || out.clone())?;
+    for layout in ["nt", "tn", "tt"] {
+        ensure(out.contains(&format!("layout: {layout}")), || format!("no {layout} in\n{out}"))?;
+    }
+    Ok(())
 }
 
 fn faults() -> Outcome {

@@ -76,6 +76,17 @@ fn data_type(elem: Elem) -> c_int {
 /// Numbers of a tensor map, which has two or three dimensions.
 type Few<T> = SmallVec<[T; 3]>;
 
+/// Strides of all dimensions but the innermost, in bytes.
+fn outer_strides(elem: Elem, mapped: &MappedArray) -> Few<u64> {
+    let outer = mapped.extents.iter().zip(&mapped.strides).rev().skip(1);
+    let bytes = outer.map(|(extent, stride)| match extent {
+        // The driver rejects a stride of 0. Along one element, the stride has no effect.
+        1 => (stride * u64::from(elem.size())).max(16),
+        _ => stride * u64::from(elem.size()),
+    });
+    bytes.collect()
+}
+
 /// Encodes the tensor map of an array of a launch.
 ///
 /// # Errors
@@ -87,12 +98,9 @@ pub fn encode(
     map: &TensorMap,
     mapped: &MappedArray,
 ) -> Result<EncodedTensorMap> {
-    let size = u64::from(elem.size());
     // The driver lists the innermost dimension first and assumes that it is contiguous.
     let extents: Few<u64> = mapped.extents.iter().rev().copied().collect();
-    let outer = mapped.extents.iter().zip(&mapped.strides).rev().skip(1);
-    // The driver rejects a stride of 0, which an extent of 1 may have.
-    let strides: Few<u64> = outer.map(|(_, by)| (by * size).max(16)).collect();
+    let strides = outer_strides(elem, mapped);
     let tile: Few<u32> = map.tile.iter().rev().copied().collect();
     let steps: Few<u32> = tile.iter().map(|_| 1).collect();
     let swizzle = match map.swizzle {
@@ -137,4 +145,24 @@ pub fn encode(
         status,
         text: format!("extents {extents:?}, strides {strides:?} in bytes, boxes {tile:?}"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::outer_strides;
+    use gemm_dsl::ir::Elem;
+    use gemm_dsl::ir::contract::MappedArray;
+
+    #[test]
+    fn only_the_stride_along_one_element_is_replaced() {
+        let strides = |extents: [u64; 3], strides: [u64; 3]| {
+            let (extents, strides) = (extents.into(), strides.into());
+            outer_strides(Elem::Bf16, &MappedArray { position: 0, extents, strides }).to_vec()
+        };
+        assert_eq!(strides([3, 100, 64], [7200, 72, 1]), [144, 14400]);
+        assert_eq!(strides([1, 100, 64], [0, 72, 1]), [144, 16]);
+        assert_eq!(strides([1, 1, 64], [0, 72, 1]), [144, 16]);
+        // The contract refuses this map, so the driver does not see it. It must not become another.
+        assert_eq!(strides([3, 100, 64], [0, 72, 1]), [144, 0]);
+    }
 }

@@ -22,6 +22,8 @@ use std::collections::BTreeSet;
 #[derive(Clone, Debug)]
 pub struct SgemmCalls {
     extents: Extents,
+    /// Layouts of A and B, if they are restricted.
+    layouts: Option<Vec<GemmLayout>>,
     is_padded: bool,
     is_scaled: bool,
     batch: Option<Batch>,
@@ -32,8 +34,7 @@ pub struct SgemmCalls {
 /// Extents of the calls, for the choice of rules.
 #[derive(Clone, Debug)]
 enum Extents {
-    /// Any extents, in these layouts of A and B.
-    Any(Vec<GemmLayout>),
+    Any,
     /// These shapes, on GPUs with this number of SMs.
     Shapes(Vec<SgemmShape>, u32),
 }
@@ -41,7 +42,7 @@ enum Extents {
 impl SgemmCalls {
     /// Calls of all extents and layouts, for single packed matrices, without alpha and beta.
     pub fn all() -> Self {
-        Self::new(Extents::Any(GemmLayout::ALL.to_vec()))
+        Self::new(Extents::Any)
     }
 
     /// Calls of these shapes, which are `(m, n, k)` or [`SgemmShape`]s, on GPUs with this number of
@@ -60,6 +61,7 @@ impl SgemmCalls {
     fn new(extents: Extents) -> Self {
         Self {
             extents,
+            layouts: None,
             is_padded: false,
             is_scaled: false,
             batch: None,
@@ -68,18 +70,16 @@ impl SgemmCalls {
         }
     }
 
-    /// Restricts the calls to these layouts of A and B. Without an effect on the calls of
-    /// [`for_shapes`](Self::for_shapes), whose shapes have layouts.
+    /// Restricts the calls to these layouts of A and B. Each shape of
+    /// [`for_shapes`](Self::for_shapes) is taken in all of these layouts, in place of its own.
     #[must_use]
-    pub fn layouts(mut self, layouts: &[GemmLayout]) -> Self {
-        if let Extents::Any(own) = &mut self.extents {
-            layouts.clone_into(own);
-        }
-        self
+    pub fn layouts(self, layouts: &[GemmLayout]) -> Self {
+        Self { layouts: Some(layouts.to_vec()), ..self }
     }
 
-    /// Selects calls with padded rows or columns, in place of packed matrices. Without an effect on
-    /// the calls of [`for_shapes`](Self::for_shapes).
+    /// Selects calls with padded rows or columns, in place of packed matrices. A shape of
+    /// [`for_shapes`](Self::for_shapes) that does not say whether its rows are
+    /// [aligned](SgemmShape::aligned) is taken with and without alignment.
     #[must_use]
     pub fn padded(self) -> Self {
         Self { is_padded: true, ..self }
@@ -121,14 +121,31 @@ impl SgemmCalls {
         let asked = CallFeatures { scaled, batch, epilogue: epilogue.as_ref() };
         let table = Tables::for_arch(Some(arch), self.accuracy).table(asked);
         match &self.extents {
-            Extents::Any(layouts) => self.all_lines(table, layouts, asked),
+            Extents::Any => {
+                let layouts = self.layouts.as_deref().unwrap_or(GemmLayout::ALL);
+                self.all_lines(table, layouts, asked)
+            }
             Extents::Shapes(shapes, sms) => {
                 let target = Target { arch, sms: *sms };
-                let chosen = shapes.iter().map(|shape| {
-                    let problem = SgemmProblem { shape: *shape, target };
+                let chosen = shapes.iter().flat_map(|shape| self.forms(*shape)).map(|shape| {
+                    let problem = SgemmProblem { shape, target };
                     table.chosen(&problem, asked).map(|(_, line)| line.to_owned())
                 });
                 chosen.collect()
+            }
+        }
+    }
+
+    /// Shape in the layouts, and with the padding and alignment, that the calls may have.
+    fn forms(&self, shape: SgemmShape) -> Vec<SgemmShape> {
+        let layouts = self.layouts.clone().unwrap_or_else(|| vec![shape.layout]);
+        let forms = layouts.into_iter().map(|layout| shape.layout(layout));
+        match (self.is_padded, shape.aligned) {
+            (false, _) => forms.collect(),
+            (true, Some(_)) => forms.map(|shape| shape.padded(true)).collect(),
+            (true, None) => {
+                let padded = forms.map(|shape| shape.padded(true));
+                padded.flat_map(|shape| [true, false].map(|is| shape.aligned(is))).collect()
             }
         }
     }

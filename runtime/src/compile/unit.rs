@@ -7,7 +7,6 @@ use crate::cache::{Cache, Entry, Key};
 use crate::error::Result;
 use gemm_dsl::ir::contract::Contract;
 use gemm_dsl::target::release::Release;
-use std::borrow::Cow;
 
 /// Kernel for one architecture.
 #[derive(Clone, Copy, Debug)]
@@ -58,24 +57,27 @@ pub enum CodeOrigin {
     Compiler,
 }
 
-/// Returns the machine code from the first archive that has it, from the disk cache, or from the
-/// compiler. `driver` is the version of the driver that will load the code; another driver may
-/// reject it.
+/// Returns the machine code from each archive that has it.
+pub(crate) fn archived(
+    archives: &[OpenArchive],
+    unit: Unit<'_>,
+) -> impl Iterator<Item = Result<(&'static [u8], CodeOrigin)>> {
+    let key = unit.key(&Options::default().flags(unit.arch), None);
+    archives.iter().filter_map(move |archive| match archive.get(key) {
+        Ok(None) => None,
+        Ok(Some(ArchivedCode { archive: name, compiler, cubin })) => {
+            Some(Ok((cubin, CodeOrigin::Archive { name, compiler })))
+        }
+        Err(error) => Some(Err(error)),
+    })
+}
+
+/// Returns the machine code from the disk cache or from the compiler. `driver` is the version of
+/// the driver that will load the code; another driver may reject it.
 ///
 /// NVRTC is loaded only if it must compile.
-pub(crate) fn cubin(
-    archives: &[OpenArchive],
-    cache: &Cache,
-    unit: Unit<'_>,
-    driver: i32,
-) -> Result<(Cow<'static, [u8]>, CodeOrigin)> {
+pub(crate) fn cached(cache: &Cache, unit: Unit<'_>, driver: i32) -> Result<(Vec<u8>, CodeOrigin)> {
     let flags = Options::default().flags(unit.arch);
-    let key = unit.key(&flags, None);
-    for archive in archives {
-        if let Some(ArchivedCode { archive: name, compiler, cubin }) = archive.get(key)? {
-            return Ok((cubin.into(), CodeOrigin::Archive { name, compiler }));
-        }
-    }
     let need = unit.need();
     let oldest = nvrtc::loaded(need).map_or((0, 0, 0), |nvrtc| nvrtc.build());
     let mut origin = CodeOrigin::DiskCache;
@@ -84,7 +86,7 @@ pub(crate) fn cubin(
         origin = CodeOrigin::Compiler;
         compiled(nvrtc::get(need)?, unit, &flags)
     })?;
-    Ok((entry.payload.into(), origin))
+    Ok((entry.payload, origin))
 }
 
 fn compiled(nvrtc: &Nvrtc, unit: Unit<'_>, flags: &[String]) -> Result<Entry> {

@@ -5,8 +5,8 @@ use gemm_build::{Contents, SgemmCalls};
 use gemm_runtime::half::f16;
 use gemm_runtime::spec::{Accuracy, Arith, GemmLayout};
 use gemm_runtime::{
-    Archive, Epilogue, MatrixRef, N, ReduceTable, SgemmTable, epilogue, reduce_kernel,
-    reduce_table, sgemm, sgemm_kernel, sgemm_table,
+    Archive, Epilogue, MN, Map, MatrixRef, N, ReduceTable, SgemmTable, epilogue, map_kernel,
+    reduce_kernel, reduce_table, sgemm, sgemm_kernel, sgemm_table,
 };
 use std::fs;
 use std::path::PathBuf;
@@ -27,6 +27,7 @@ const GEMMS: SgemmTable = sgemm_table! {
     aligned => tile: 64x64x16, thread: 8x8, float4, transpose, pad_a: 4, pad_b: 4;
     else => tile: 16x16x8, thread: 2x2
 };
+const SWISH: Map<(MN, N), MN<f16>> = map_kernel!(|x[m, n], by[n]| -> f16 x * sigmoid(by * x));
 const LAYER: Epilogue<(N,)> = epilogue!(|acc, bias[n]| relu(acc + bias));
 
 /// Large GEMM, for which the table chooses an emulation.
@@ -50,7 +51,16 @@ pub(super) fn without_nvrtc() -> Outcome {
     whole("archive", &[settings[0], ("GEMM_CACHE_DIR", ""), ("GEMM_NVRTC_PATH", &empty)])?;
     whole("bad archive", &without)?;
     let rejects = ("FAKE_CUDA_MODULE", "200");
-    whole("rejected archive", &[without[0], ("GEMM_CACHE_DIR", ""), without[2], rejects])
+    let no_cache = ("GEMM_CACHE_DIR", "");
+    whole("rejected archive", &[without[0], no_cache, without[2], rejects])?;
+    let once = ("FAKE_CUDA_MODULES", "1");
+    whole("second archive", &[without[0], no_cache, without[2], rejects, once])?;
+    for status in ["200", "209"] {
+        let rejects = ("FAKE_CUDA_MODULE", status);
+        with_nvrtc_and("compiled instead", &[without[0], no_cache, rejects, once])?;
+    }
+    let no_memory = ("FAKE_CUDA_MODULE", "2");
+    with_nvrtc_and("failed load", &[without[0], no_cache, no_memory, once])
 }
 
 pub(super) fn write_archive() -> Outcome {
@@ -132,6 +142,7 @@ fn macros(device: &Device) -> Outcome {
     ARGMAX.warm(device)?;
     GEMM.warm(device)?;
     WGMMA.warm(device)?;
+    SWISH.warm(device)?;
     SUMS.warm(device, [(1024, 64, 1), (1, 100, 1)])?;
     let shapes = [(8, 8, 8), (64, 64, 64), (63, 63, 63)].map(gemm_runtime::SgemmShape::from);
     let layouts = GemmLayout::ALL.iter();
@@ -226,4 +237,36 @@ pub(super) fn rejected_archive() -> Outcome {
         ensure(message.contains(part), || format!("no {part:?} in:\n{message}"))?;
     }
     Ok(())
+}
+
+/// A program may have an archive for old drivers beside one for new drivers.
+pub(super) fn second_archive() -> Outcome {
+    let device = Device::cuda(0)?;
+    device.add_archive(archive()?)?;
+    device.add_archive(Archive::new("second", fs::read(file()?)?.leak()))?;
+    let (x, mut to) = (device.upload(&[1.0; 4])?, device.alloc(1)?);
+    let report = launch(&device, &x, &mut to, 1)?;
+    let from = (report.compiled(), report.loaded_from_archive().is_some());
+    ensure(from == (None, true), || format!("{from:?}"))
+}
+
+/// Where NVRTC is found, it compiles a kernel whose archived code the driver rejects.
+pub(super) fn compiled_instead() -> Outcome {
+    let device = Device::cuda(0)?;
+    device.add_archive(archive()?)?;
+    let (x, mut to) = (device.upload(&[1.0; 4])?, device.alloc(1)?);
+    let report = launch(&device, &x, &mut to, 1)?;
+    let from = (report.compiled().is_some(), report.loaded_from_archive());
+    ensure(from == (true, None), || format!("{from:?}"))?;
+    let report = launch(&device, &x, &mut to, 2)?;
+    ensure(report.loaded_from_archive().is_some(), || "not from the archive".to_owned())
+}
+
+/// Other failures of the driver are errors, because other code would not help.
+pub(super) fn failed_load() -> Outcome {
+    let device = Device::cuda(0)?;
+    device.add_archive(archive()?)?;
+    let (x, mut to) = (device.upload(&[1.0; 4])?, device.alloc(1)?);
+    let error = named(1)?.launch(&device, &x, &mut to).map(drop);
+    ensure(matches!(error, Err(Error::Driver { status: 2, .. })), || format!("{error:?}"))
 }

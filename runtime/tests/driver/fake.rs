@@ -9,6 +9,7 @@
 //! | `FAKE_CUDA_INIT` | status of `cuInit`; default 0 |
 //! | `FAKE_CUDA_GPUS` | number of GPUs; default 1 |
 //! | `FAKE_CUDA_MODULE` | status of `cuModuleLoadData`; default 0 |
+//! | `FAKE_CUDA_MODULES` | number of calls of `cuModuleLoadData` with this status; default all |
 //! | `FAKE_CUDA_WAIT` | status of `cuEventSynchronize`; default 0 |
 //! | `FAKE_CUDA_EVENTS` | status of the function of the time between events; default 0 |
 //! | `FAKE_CUDA_FAST` | part of the names of fast kernels: see `LAUNCH` |
@@ -382,7 +383,12 @@ pub unsafe extern "C" fn cuMemFreeAsync(address: u64, stream: Handle) -> Status 
 /// The pointer is valid for a write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuModuleLoadData(to: *mut Handle, _: *const c_void) -> Status {
-    let status = setting("FAKE_CUDA_MODULE", SUCCESS);
+    static CALLS: AtomicI64 = AtomicI64::new(0);
+    let all = setting("FAKE_CUDA_MODULES", Status::MAX);
+    let status = match CALLS.fetch_add(1, Ordering::Relaxed) < i64::from(all) {
+        true => setting("FAKE_CUDA_MODULE", SUCCESS),
+        false => SUCCESS,
+    };
     if status == SUCCESS {
         MODULES.fetch_add(1, Ordering::Relaxed);
         // SAFETY: the caller ensures it.

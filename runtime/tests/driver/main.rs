@@ -65,6 +65,9 @@ const PARTS: &[Part] = &[
     ("no cache", autotune::no_cache),
     ("budget", autotune::budget),
     ("failures", autotune::failures),
+    ("second archive", archive::second_archive),
+    ("compiled instead", archive::compiled_instead),
+    ("failed load", archive::failed_load),
 ];
 
 fn main() -> ExitCode {

@@ -2,26 +2,23 @@
 
 mod autotune;
 mod capture;
+#[path = "../common/mod.rs"]
+mod common;
 mod memory;
 mod start;
 mod transfers;
 
-use gemm_runtime::{Device, ReduceKernel, ReduceSpec, Variant, compile};
-use libtest_mimic::{Arguments, Failed, Trial};
+use common::{Outcome, Prerequisite, ensure};
+use gemm_runtime::{Device, ReduceKernel, ReduceSpec, Variant};
+use libtest_mimic::{Arguments, Failed};
 use std::process::ExitCode;
-
-type Outcome = Result<(), Failed>;
 
 fn main() -> ExitCode {
     if let Some(code) = start::child() {
         return code;
     }
-    let missing = Device::cuda(0).and_then(|_| compile::nvrtc_version()).err();
-    let missing = missing.map(|error| error.to_string());
-    let reason = missing.as_deref().and_then(|m| m.split(". ").next()).unwrap_or_default();
-    let trial = |name: &str, test: fn() -> Outcome| {
-        Trial::test(name, test).with_kind(reason).with_ignored_flag(missing.is_some())
-    };
+    let gpu = Prerequisite::gpu();
+    let trial = |name: &str, test| gpu.trial(name, test);
     let trials = vec![
         trial("results_are_right_and_equal_the_simulators", results),
         trial("an_empty_array_gives_the_identity", empty),
@@ -69,10 +66,6 @@ fn sum() -> Result<ReduceKernel, Failed> {
 
 fn kernel(line: &str) -> Result<ReduceKernel, Failed> {
     Ok(ReduceKernel::new(line.parse::<ReduceSpec>()?)?)
-}
-
-fn ensure(holds: bool, message: impl FnOnce() -> String) -> Outcome {
-    if holds { Ok(()) } else { Err(message().into()) }
 }
 
 /// Multiples of 1/8 with few bits, so that sums are exact in any order.

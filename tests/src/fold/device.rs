@@ -3,6 +3,7 @@
 use super::Case;
 use super::placement::{Image, Images};
 use super::simulate::Machine;
+use crate::element_type::with_type;
 use gemm_dsl::ir::contract::ArrayAxis;
 use gemm_dsl::ir::{Elem, Variant};
 use gemm_dsl::spec::{Over, ReduceSpec, newer_word};
@@ -11,30 +12,12 @@ use gemm_runtime::generic::{Call, Kernel, NamedArrays};
 use gemm_runtime::{
     Buffer, BufferView, BufferViewMut, ByName, Device, Element, Error, MatrixRef, Segments,
 };
-use half::{bf16, f16};
 
 /// Machine that launches reductions with the runtime on a device. Each array is a view of exactly
 /// the required elements, and the memory around it is read back. The offsets of segments are copied
 /// by the runtime, so there is no memory around them.
 #[derive(Debug)]
 pub struct OnDevice<'d>(pub &'d Device);
-
-/// Dispatches on an element type that is known only at run time.
-macro_rules! with_type {
-    ($elem:expr, $ty:ident => $then:expr) => {
-        with_type!(@ $elem, $ty => $then, F32 f32, F64 f64, F16 f16, Bf16 bf16, I8 i8, U8 u8,
-            I32 i32, U32 u32, I64 i64, U64 u64)
-    };
-    (@ $elem:expr, $ty:ident => $then:expr, $($name:ident $own:ty),*) => {
-        match $elem {
-            $(Elem::$name => {
-                type $ty = $own;
-                $then
-            })*
-            other => unreachable!("no array of a reduction has elements of {other}"),
-        }
-    };
-}
 
 impl Machine for OnDevice<'_> {
     fn launch(&self, case: &Case, images: &mut Images) -> Result<Vec<Variant>, String> {

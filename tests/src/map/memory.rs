@@ -1,5 +1,6 @@
-//! Arrays of random elementwise kernels in poisoned memory, and their element types at run time.
+//! Arrays of random elementwise kernels in poisoned memory.
 
+use crate::element_type::with_type;
 use crate::fold::placement::poison;
 use gemm_dsl::ir::Elem;
 use gemm_runtime::bounds::AsMatrixMut;
@@ -7,7 +8,6 @@ use gemm_runtime::generic::MapCall;
 use gemm_runtime::{
     Buffer, BufferView, BufferViewMut, Device, Element, Error, MatrixMut, MatrixRef,
 };
-use half::{bf16, f16};
 
 /// Array in its memory.
 #[derive(Clone, Copy)]
@@ -53,23 +53,6 @@ impl Image {
             None => Ok(self.places().map(|place| memory[place]).collect()),
         }
     }
-}
-
-/// Dispatches on an element type that is known only at run time.
-macro_rules! with_type {
-    ($elem:expr, $ty:ident => $then:expr) => {
-        with_type!(@ $elem, $ty => $then, F32 f32, F64 f64, F16 f16, Bf16 bf16, I8 i8, U8 u8,
-            I32 i32, U32 u32, I64 i64)
-    };
-    (@ $elem:expr, $ty:ident => $then:expr, $($name:ident $own:ty),*) => {
-        match $elem {
-            $(Elem::$name => {
-                type $ty = $own;
-                $then
-            })*
-            other => unreachable!("no array of a case has elements of {other}"),
-        }
-    };
 }
 
 pub(super) fn memory(device: &Device, elem: Elem, bits: &[u64]) -> Result<Box<dyn Memory>, Error> {

@@ -3,7 +3,7 @@
 use super::graph::REPLAYS;
 use super::problem::{Along, Fold, ReductionProblem};
 use crate::cli::Failure;
-use crate::peer::{self, Peer, PeerError, Starting};
+use crate::peer::{self, Peer, PeerError, Starting, put};
 use clap::ValueEnum;
 use serde::Serialize;
 use std::fs;
@@ -193,10 +193,7 @@ impl Peers {
 }
 
 fn torch(directory: &Path) -> Result<Starting, PeerError> {
-    let script = put(directory, "rows.py", TORCH)?;
-    let mut command = Command::new("python3");
-    command.arg(script);
-    Starting::new(command)
+    Starting::torch(directory, "rows.py", TORCH)
 }
 
 fn cub(directory: &Path) -> Result<Peer, PeerError> {
@@ -209,15 +206,6 @@ fn cub(directory: &Path) -> Result<Peer, PeerError> {
         other => other,
     })?;
     Peer::start(Command::new(program), START)
-}
-
-/// Writes a peer's program to the directory.
-fn put(directory: &Path, name: &str, text: &str) -> Result<PathBuf, PeerError> {
-    let path = directory.join(name);
-    let written = fs::write(&path, text);
-    written
-        .map_err(|error| PeerError::Missing(format!("cannot write {}: {error}", path.display())))?;
-    Ok(path)
 }
 
 /// Writes offsets in native byte order.

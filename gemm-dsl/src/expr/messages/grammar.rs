@@ -112,7 +112,7 @@ pub(crate) fn sign(key: &'static str, at: NodeSpan, sign: char) -> SpecError {
 
 /// Example of an expression with several values.
 fn tuple(scope: &ExprScope) -> String {
-    match scope.is_typed {
+    match scope.is_elementwise() {
         true => "`|x[m, n]| (relu(x), x)`".to_owned(),
         false => format!("`{}: |acc| (relu(acc), acc)`", scope.key),
     }

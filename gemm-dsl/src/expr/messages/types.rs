@@ -208,7 +208,7 @@ pub(crate) fn wrong_result(
     let subject = match (scope.conditions, scope.values.1) {
         (Some(_), _) => "a condition must be".to_owned(),
         (None, 0) if scope.operands.is_empty() => format!("`{key}` must be"),
-        _ if scope.is_typed => "a result must be".to_owned(),
+        _ if scope.is_elementwise() => "a result must be".to_owned(),
         (None, _) => format!("`{key}` must return"),
     };
     let message = format!("{subject} {wanted}, but this is {found}; {suggestion}");

@@ -194,6 +194,9 @@ impl Contract {
             if stride > most {
                 return Err(self.unmet(subject(), Need::AtMost(most), stride.into()));
             }
+            if !contiguous && stride == 0 && extent > 1 {
+                return Err(self.unmet(subject(), Need::AtLeast(of), 0));
+            }
             extents.push(extent);
             strides.push(stride);
         }

@@ -228,6 +228,11 @@ impl fmt::Display for ContractError {
                 "{subject} to be at least {end}, where the piece ends, but it is {value}. Pass \
                  the length of the whole array that the piece is cut from"
             ),
+            (Subject::Stride { .. }, Need::AtLeast(min)) => write!(
+                f,
+                "{subject} to be at least {min}, but it is {value}. Copy the elements to an array \
+                 in which each has its own place"
+            ),
             (_, Need::AtLeast(min)) => {
                 write!(f, "{subject} to be at least {min}, but it is {value}. Pad the operands")
             }

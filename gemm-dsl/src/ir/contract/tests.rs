@@ -263,6 +263,10 @@ fn invalid_tensor_maps_are_reported_before_the_driver_call() {
     says(mapped(0, 0, 72, 1), "the extent of `a` along dimension 0 to be at least 1");
     says(mapped(0, (1 << 32) + 1, 72, 1), "along dimension 0 to be at most 4294967296");
     says(mapped(0, 100, 1 << 39, 1), "the stride between rows of `a` to be at most 549755813887");
+    // The driver accepts no stride of 0, with which rows would repeat.
+    says(mapped(0, 100, 0, 1), "the stride between rows of `a` to be at least 8, but it is 0");
+    let single = MappedArray { position, extents: smallvec![1, 64], strides: smallvec![0, 1] };
+    assert_eq!(mapped(0, 1, 0, 1), Ok(vec![single]));
     // An empty launch has no requirements.
     assert_eq!(mapped(8, 0, 72, 0), Ok(Vec::new()));
 }

@@ -28,7 +28,9 @@ impl Items<'_> {
         let shared = places.shared(b);
         let loaded = self.registers(b);
         if places.loads {
-            b.comment("The loads of all items are in flight together.");
+            b.comment(
+                "Loads all items before the first is computed: the loads are in flight together.",
+            );
             b.unrolled("item", places.items, |b, item| {
                 let number = b.let_("number", places.number(&shared, item));
                 b.if_(Expr::from(number).lt(shared.count), |b| {

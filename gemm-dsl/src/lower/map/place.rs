@@ -49,7 +49,7 @@ impl Places {
             Rows::One | Rows::Vectors => (
                 plan.items(),
                 plan.vector(),
-                format!("items per thread, of {} elements", plan.vector()),
+                format!("items per thread, each of {} elements", plan.vector()),
             ),
             Rows::Any => (plan.scalar_items(), 1, "elements per thread".to_owned()),
         };
@@ -98,7 +98,11 @@ impl Places {
         let kept = (self.rows != Rows::One && self.loads).then(|| {
             let mut kept =
                 |name, meaning| b.registers(name, Elem::U64, [self.items.into()], meaning);
-            [kept("item_row", "row of each item"), kept("item_col", "first column of each item")]
+            let column = match self.vector {
+                1 => "column of each item",
+                _ => "first column of each item",
+            };
+            [kept("item_row", "row of each item"), kept("item_col", column)]
         });
         Shared { first, per_row, count, kept }
     }

@@ -10,13 +10,13 @@ words! {
         F32 = "f32",
         /// IEEE binary64.
         F64 = "f64",
-        /// IEEE binary16; accumulated in `f32`.
+        /// IEEE binary16; computed in `f32`.
         F16 = "f16",
-        /// bfloat16, the upper half of a binary32; accumulated in `f32`.
+        /// bfloat16, the upper half of a binary32; computed in `f32`.
         Bf16 = "bf16",
-        /// A signed byte; accumulated in a wider type.
+        /// A signed byte; computed in a wider type.
         I8 = "i8",
-        /// An unsigned byte; accumulated in a wider type.
+        /// An unsigned byte; computed in a wider type.
         U8 = "u8",
         /// A signed 32-bit integer.
         I32 = "i32",

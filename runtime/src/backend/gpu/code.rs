@@ -7,12 +7,11 @@ use crate::compile::unit::{self, CodeOrigin, Unit};
 use crate::error::{Error, Result};
 use crate::kernel_arg::KernelArg;
 use crate::program::{CachedProgram, LoadedCode};
-use cudarc::driver::result;
-use cudarc::driver::sys::CUfunction_attribute as Attribute;
+use cudarc::driver::sys::{CUfunction_attribute as Attribute, CUresult};
+use cudarc::driver::{CudaModule, DriverError, result};
 use cudarc::nvrtc::Ptx;
 use gemm_dsl::ir::program::KernelId;
 use smallvec::SmallVec;
-use std::borrow::Cow;
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::{Arc, PoisonError};
@@ -60,9 +59,7 @@ impl Gpu {
             None => unit,
         };
         let name = unit.name;
-        let (cubin, origin) = self.machine_code(program.line(), unit)?;
-        let module = self.context.load_module(Ptx::from_binary(cubin.into_owned()));
-        let module = module.map_err(failed(self.loading(name, origin)))?;
+        let (module, origin) = self.module(program.line(), unit)?;
         let function = module.load_function(name);
         let function = function.map_err(failed(format!("finding kernel `{name}`")))?;
         if contract.dynamic_shared_bytes() > 0 {
@@ -75,21 +72,46 @@ impl Gpu {
         Ok((LoadedCode::new(function, Arc::clone(&self.stream)), origin))
     }
 
-    /// Machine code of a kernel of the spec `line`.
-    fn machine_code(&self, line: &str, unit: Unit<'_>) -> Result<(Cow<'static, [u8]>, CodeOrigin)> {
+    /// Loads the module of a kernel of the spec `line`, from the first archive whose code the
+    /// driver accepts, else from the disk cache or the compiler.
+    ///
+    /// A driver accepts the code of all minor releases of its major release of CUDA, but it may
+    /// reject the code of a newer major release.
+    fn module(&self, line: &str, unit: Unit<'_>) -> Result<(Arc<CudaModule>, CodeOrigin)> {
         let archives = self.archives.read().unwrap_or_else(PoisonError::into_inner).clone();
-        unit::cubin(&archives, &self.cache, unit, self.driver).map_err(|error| match error {
-            Error::NvrtcMissing { .. } | Error::NvrtcUnsuitable { .. } if !archives.is_empty() => {
-                Error::NotArchived {
+        let load = |cubin: Vec<u8>| self.context.load_module(Ptx::from_binary(cubin));
+        let mut rejected = None;
+        for archived in unit::archived(&archives, unit) {
+            let (cubin, origin) = archived?;
+            match load(cubin.to_vec()) {
+                Ok(module) => return Ok((module, origin)),
+                Err(error) => {
+                    let is_rejection = is_rejection(&error);
+                    let error = failed(self.loading(unit.name, origin))(error);
+                    if !is_rejection {
+                        return Err(error);
+                    }
+                    rejected.get_or_insert(error);
+                }
+            }
+        }
+        let (cubin, origin) = match unit::cached(&self.cache, unit, self.driver) {
+            Ok(found) => found,
+            Err(error @ (Error::NvrtcMissing { .. } | Error::NvrtcUnsuitable { .. }))
+                if !archives.is_empty() =>
+            {
+                return Err(rejected.unwrap_or_else(|| Error::NotArchived {
                     kernel: unit.name.to_owned(),
                     line: line.to_owned(),
                     arch: unit.arch.to_string(),
                     archives: archives.iter().map(ToString::to_string).collect(),
                     error: Box::new(error),
-                }
+                }));
             }
-            error => error,
-        })
+            Err(error) => return Err(error),
+        };
+        let module = load(cubin).map_err(failed(self.loading(unit.name, origin)))?;
+        Ok((module, origin))
     }
 
     /// Action of loading a kernel, for the error of a driver that rejects its machine code.
@@ -158,6 +180,12 @@ impl Gpu {
         };
         launched.map_err(|error| failed(format!("launching kernel `{}`", contract.kernel))(error))
     }
+}
+
+/// Returns true if the driver cannot use machine code, because it is of a newer release of CUDA or
+/// of another architecture.
+fn is_rejection(error: &DriverError) -> bool {
+    matches!(error.0, CUresult::CUDA_ERROR_INVALID_IMAGE | CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU)
 }
 
 /// Address of an argument, from which the driver copies it.

@@ -1,16 +1,17 @@
 //! Worlds of GPUs return the same bits as simulated worlds. If there are too few GPUs, one GPU
 //! serves several ranks: it copies from itself, and the required ordering is the same.
 
+#[path = "../../../tests/common/mod.rs"]
+mod common;
 #[path = "../world/sampling.rs"]
 mod sampling;
 
+use common::{Outcome, Prerequisite, ensure};
 use fastrand::Rng;
-use gemm_runtime::{Device, ReduceKernel, SgemmKernel, SgemmSpec, compile};
+use gemm_runtime::{Device, ReduceKernel, SgemmKernel, SgemmSpec};
 use gemm_world::{Distribution, OnRank, Rank, Sharded, TransportKind, World};
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Arguments;
 use std::process::ExitCode;
-
-type Outcome = Result<(), Failed>;
 
 const LINES: [&str; 6] = [
     "tile: 32x32x8, thread: 4x4, pitched",
@@ -22,12 +23,8 @@ const LINES: [&str; 6] = [
 ];
 
 fn main() -> ExitCode {
-    let missing = Device::cuda(0).and_then(|_| compile::nvrtc_version()).err();
-    let missing = missing.map(|error| error.to_string());
-    let reason = missing.as_deref().and_then(|m| m.split(". ").next()).unwrap_or_default();
-    let trial = |name: &str, test: fn() -> Outcome| {
-        Trial::test(name, test).with_kind(reason).with_ignored_flag(missing.is_some())
-    };
+    let gpu = Prerequisite::gpu();
+    let trial = |name: &str, test| gpu.trial(name, test);
     let trials = vec![
         trial("ranks_that_fetch_from_one_another_have_the_simulators_bits", peers),
         trial("ranks_that_speak_through_the_host_have_the_simulators_bits", host),
@@ -35,10 +32,6 @@ fn main() -> ExitCode {
         trial("ranks_that_nccl_connects_have_the_simulators_bits", nccl),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
-}
-
-fn ensure(holds: bool, message: impl FnOnce() -> String) -> Outcome {
-    if holds { Ok(()) } else { Err(message().into()) }
 }
 
 /// Devices of the ranks: all GPUs of the machine in turn.
