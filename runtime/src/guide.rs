@@ -9,6 +9,7 @@
 //! | [`cublas`] | `sgemm` in place of `cublasSgemm` |
 //! | [`epilogues`] | bias, activation and residual, fused |
 //! | [`elementwise`] | an expression of matrices, vectors and numbers |
+//! | [`rows`] | softmax, normalisations and losses: folds over rows and results, in one launch |
 //! | [`reductions`] | folds over arrays, rows, columns and segments |
 //! | [`tables`] | a kernel for each shape; tuning |
 //! | [`tensor_cores`] | FP32 emulation, its accuracy and its speed |
@@ -30,6 +31,6 @@ macro_rules! pages {
 }
 
 pages! {
-    start macros views memory cublas epilogues elementwise reductions tables tensor_cores determinism
-    testing races explain archives interop many_gpus errors
+    start macros views memory cublas epilogues elementwise rows reductions tables tensor_cores
+    determinism testing races explain archives interop many_gpus errors
 }

@@ -4,6 +4,8 @@
 //! weight of its own, so that a wrong element, row or column changes the sum. The expected sums are
 //! computed here, in the arithmetic of the expression.
 
+mod rows;
+
 use crate::fold::placement::poison;
 use gemm_dsl::ir::{Elem, Variant};
 use gemm_dsl::spec::{Along, MapSpec};

@@ -87,6 +87,17 @@ impl Closure {
         self.lower_result(b, name, typing, 0)
     }
 
+    /// Like [`Closure::lower_as`], with a comment on the meaning of the function.
+    pub(crate) fn lower_part(
+        &self,
+        b: &mut KernelBuilder,
+        name: &str,
+        typing: &Typing,
+        meaning: &str,
+    ) -> Lowered {
+        self.lower_function(b, name, typing, 0, meaning)
+    }
+
     /// Declares the n-th value of the closure as a device function.
     fn lower_result(
         &self,
@@ -94,6 +105,23 @@ impl Closure {
         name: &str,
         typing: &Typing,
         nth: usize,
+    ) -> Lowered {
+        let key = self.scope.key;
+        // The head of the source contains the spec, and therefore the closure itself.
+        let meaning = match (nth, self.others.as_slice()) {
+            (_, []) => format!("`{key}` of the spec."),
+            (nth, _) => format!("Value {} of `{key}` of the spec.", nth + 1),
+        };
+        self.lower_function(b, name, typing, nth, &meaning)
+    }
+
+    fn lower_function(
+        &self,
+        b: &mut KernelBuilder,
+        name: &str,
+        typing: &Typing,
+        nth: usize,
+        meaning: &str,
     ) -> Lowered {
         if let Some(fault) = self.check(typing).first() {
             b.mistake(|| format!("{name}: {}", fault.message()));
@@ -127,12 +155,7 @@ impl Closure {
         let params: Vec<(String, Ty)> =
             names.iter().map(|(name, ty)| (spelt.fresh(name), *ty)).collect();
         let params: Vec<(&str, Ty)> = params.iter().map(|(n, ty)| (n.as_str(), *ty)).collect();
-        // The head of the source contains the spec, and therefore the closure itself.
-        let meaning = match (nth, self.others.as_slice()) {
-            (_, []) => format!("`{key}` of the spec."),
-            (nth, _) => format!("Value {} of `{key}` of the spec.", nth + 1),
-        };
-        let function = b.function(name, &[&meaning], &params, |b, vars| {
+        let function = b.function(name, &[meaning], &params, |b, vars| {
             let known = names.iter().map(|(name, _)| (*name).to_owned()).zip(vars.iter().copied());
             let known = known.collect();
             let float = typing.float;
@@ -245,6 +268,7 @@ impl BodyLowering<'_> {
             NodeKind::Waves(..) => {
                 unreachable!("lower_as: only conditions have it, and the host evaluates them")
             }
+            NodeKind::Fold(..) => unreachable!("RowExpression: folds are parts of their own"),
             NodeKind::Call(function, args) => {
                 let args: Vec<Expr> = args.iter().map(|e| self.node(e)).collect();
                 self.call(*function, args)

@@ -26,6 +26,8 @@ pub struct ExprScope {
     pub results: usize,
     /// True if parameters and results may state their element types: `|x[m, n]: bf16| -> f32 …`.
     pub is_typed: bool,
+    /// True if the expression may fold a value over a row, as in `sum(x * x)`.
+    pub folds: bool,
     /// Integers that are in scope without a declaration, with their ranges.
     pub integers: &'static [(&'static str, IntRange)],
     /// Additional names of expressions that the host evaluates; `None` if a kernel evaluates them.
@@ -126,6 +128,7 @@ pub static EPILOGUE: ExprScope = ExprScope {
     output: Some(("c", &["m", "n"])),
     results: 4,
     is_typed: false,
+    folds: false,
     integers: &[
         ("m", IntRange::INDEX),
         ("n", IntRange::INDEX),
@@ -149,6 +152,7 @@ pub static ELEMENTWISE: ExprScope = ExprScope {
     output: None,
     results: 4,
     is_typed: true,
+    folds: true,
     integers: &[
         ("m", IntRange::INDEX),
         ("n", IntRange::INDEX),
@@ -171,6 +175,7 @@ pub static MAP: ExprScope = ExprScope {
     output: None,
     results: 1,
     is_typed: false,
+    folds: false,
     integers: &[("i", IntRange::LENGTH), ("len", IntRange::LENGTH)],
     conditions: None,
     typing: None,
@@ -189,6 +194,7 @@ pub static FINISH: ExprScope = ExprScope {
     output: None,
     results: 1,
     is_typed: false,
+    folds: false,
     integers: &[],
     conditions: None,
     typing: None,
@@ -206,6 +212,7 @@ pub static FOLD: ExprScope = ExprScope {
     output: None,
     results: 1,
     is_typed: false,
+    folds: false,
     integers: &[],
     conditions: None,
     typing: None,
@@ -223,6 +230,7 @@ pub static IDENTITY: ExprScope = ExprScope {
     output: None,
     results: 1,
     is_typed: false,
+    folds: false,
     integers: &[],
     conditions: None,
     typing: None,
@@ -240,6 +248,7 @@ pub static REDUCE_TABLE: ExprScope = ExprScope {
     output: None,
     results: 1,
     is_typed: false,
+    folds: false,
     integers: &[
         ("outer", IntRange::LENGTH),
         ("len", IntRange::LENGTH),
@@ -261,6 +270,7 @@ pub static SGEMM_TABLE: ExprScope = ExprScope {
     output: None,
     results: 1,
     is_typed: false,
+    folds: false,
     integers: &[
         ("m", IntRange::INDEX),
         ("n", IntRange::INDEX),
