@@ -67,6 +67,7 @@ mod print;
 pub mod random;
 mod range;
 mod reachability;
+mod rows;
 mod scope;
 pub(crate) mod suggestion;
 #[cfg(test)]
@@ -80,16 +81,18 @@ pub use function::{Bound, Function, FunctionInfo, Signature};
 pub use lower::Lowered;
 pub use range::IntRange;
 pub(crate) use reachability::ProblemSet;
+pub(crate) use rows::{RowExpression, RowPart, RowPartKind};
 pub(crate) use scope::WAVES;
 pub use scope::{
     ConditionScope, ELEMENTWISE, EPILOGUE, ExprScope, FINISH, FOLD, IDENTITY, MAP, REDUCE_TABLE,
     SGEMM_TABLE,
 };
-pub use tree::{Binary, Block, ClosureParam, Let, Node, NodeKind, NodeSpan, Unary};
+pub use tree::{
+    Binary, Block, ClosureParam, ClosureResult, FoldOp, Let, Node, NodeKind, NodeSpan, Unary,
+};
 pub use typing::{Float, Type, Typing, ValueType};
 
 use crate::error::{Excerpt, SpecError, SpecErrors, TokenSpan};
-use crate::ir::Elem;
 use crate::syntax::{Token, lex};
 use lexeme::lexemes;
 use std::collections::HashSet;
@@ -101,7 +104,7 @@ pub struct Closure {
     scope: &'static ExprScope,
     params: Vec<ClosureParam>,
     /// Element types of the results, if the closure states them.
-    results: Vec<Elem>,
+    results: Vec<ClosureResult>,
     /// Definitions and the first value.
     body: Block,
     /// Other values of a tuple, which may use the definitions of the body.
@@ -189,7 +192,7 @@ impl Closure {
     }
 
     /// Returns the element types of the results, or nothing if the closure does not state them.
-    pub fn result_types(&self) -> &[Elem] {
+    pub fn result_types(&self) -> &[ClosureResult] {
         &self.results
     }
 

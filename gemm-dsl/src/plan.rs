@@ -15,6 +15,7 @@ mod tests;
 pub use decision::Decision;
 use decision::{Decided, decided};
 pub use map::MapPlan;
+pub(crate) use map::{MAX_COLUMNS, RowClass};
 pub(crate) use reduce::MAX_BLOCK_ELEMENTS;
 pub use reduce::{AccumulatorPart, BlockFold, Blocks, ReducePlan, Share, Types};
 pub use sgemm::{

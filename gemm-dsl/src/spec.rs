@@ -34,7 +34,7 @@ pub use epilogue::{Along, ArgSlot, Epilogue, EpilogueArg};
 pub use expression::{Elementwise, Finish, Fold, Identity, Map};
 pub use factor::Factor;
 pub use gemm_types::GemmTypes;
-pub use map::{MapOperand, MapSpec};
+pub use map::{MapOperand, MapResult, MapSpec};
 pub use reduce::{
     AccType, DataType, IndexType, LaunchForm, Op, Over, ReduceSpec, ResultType, Tree,
 };

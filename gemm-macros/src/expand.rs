@@ -10,7 +10,7 @@ use gemm_dsl::ir::Elem;
 use gemm_dsl::parse::{
     self, EpilogueTokens, MapTokens, ReduceTableTokens, ReduceTokens, SgemmTableTokens, SgemmTokens,
 };
-use gemm_dsl::spec::{Along, EpilogueArg};
+use gemm_dsl::spec::{Along, EpilogueArg, MapSpec};
 use gemm_dsl::tables::{KernelTable, Rule, TableFamily};
 use gemm_dsl::{Plan, SpecErrors};
 use proc_macro2::{Group, Span, TokenStream};
@@ -30,13 +30,13 @@ pub(crate) fn reduce(input: TokenStream) -> TokenStream {
     expression(&runtime, &quote!(#runtime::ReduceKernel::<#inputs, #results>), artifact)
 }
 
-/// Expands `map_kernel!` to an expression.
-pub(crate) fn map(input: TokenStream) -> TokenStream {
-    let (runtime, spec) = match undeclared("map_kernel", "Map<…>", input) {
+/// Expands `map_kernel!` or `row_kernel!` to an expression.
+pub(crate) fn map(name: &str, input: TokenStream) -> TokenStream {
+    let (runtime, spec) = match undeclared(name, "Map<…>", input) {
         Ok(parts) => parts,
         Err(error) => return error.into_compile_error(),
     };
-    let MapTokens { plan, operands, results } = parse::map(spec);
+    let MapTokens { plan, operands, results } = parse::map(spec, name == MapSpec::ROWS);
     let most = EpilogueArg::MOST_LISTED;
     let listed = match operands.as_deref().and_then(|operands| operands.get(most)) {
         None => Ok(()),
@@ -71,9 +71,9 @@ pub(crate) fn map(input: TokenStream) -> TokenStream {
     };
     let results = match results.as_deref() {
         None => quote!(_),
-        Some([one]) => kind(Along::Mn, *one),
+        Some([one]) => kind(one.along, one.elem),
         Some(several) => {
-            let several = several.iter().map(|elem| kind(Along::Mn, *elem));
+            let several = several.iter().map(|result| kind(result.along, result.elem));
             quote!((#(#several,)*))
         }
     };

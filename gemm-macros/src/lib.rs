@@ -37,7 +37,15 @@ pub fn reduce_kernel(input: TokenStream) -> TokenStream {
 /// Users call it through `gemm_runtime::map_kernel!`, which documents every key.
 #[proc_macro]
 pub fn map_kernel(input: TokenStream) -> TokenStream {
-    expand::map(input.into()).into()
+    expand::map("map_kernel", input.into()).into()
+}
+
+/// Expands the spec of a kernel that folds over rows to an expression of type `Map`.
+///
+/// Users call it through `gemm_runtime::row_kernel!`.
+#[proc_macro]
+pub fn row_kernel(input: TokenStream) -> TokenStream {
+    expand::map("row_kernel", input.into()).into()
 }
 
 /// Expands the rules of a reduction table to an expression of type `ReduceTable`.

@@ -10,6 +10,7 @@
 //! | [`pytorch`] | the call for each common operation of PyTorch |
 //! | [`epilogues`] | bias, activation and residual, fused |
 //! | [`elementwise`] | an expression of matrices, vectors and numbers |
+//! | [`rows`] | softmax, normalisations and losses: folds over rows and results, in one launch |
 //! | [`reductions`] | folds over arrays, rows, columns and segments |
 //! | [`tables`] | a kernel for each shape; tuning |
 //! | [`tensor_cores`] | FP32 emulation, its accuracy and its speed |
@@ -31,6 +32,7 @@ macro_rules! pages {
 }
 
 pages! {
-    start macros views memory cublas pytorch epilogues elementwise reductions tables tensor_cores
+    start macros views memory cublas pytorch epilogues elementwise rows reductions tables
+    tensor_cores
     determinism testing races explain archives interop many_gpus errors
 }

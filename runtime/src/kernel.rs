@@ -7,7 +7,8 @@ mod sgemm;
 mod table;
 
 pub use map::{
-    InPlace, MapCall, MapInput, MapInputs, MapKind, MapOperands, MapOutputs, MapResults, Maps,
+    InPlace, MapCall, MapInput, MapInputs, MapKind, MapOperands, MapOutputs, MapResult, MapResults,
+    Maps,
 };
 pub use reduce::{Elements, Folds, InputsFor, NamedArrays, ReduceTable, ResultsFor};
 pub(crate) use sgemm::{

@@ -26,6 +26,7 @@
 //! | declare a GEMM kernel | [`sgemm_kernel!`], [`SgemmKernel`] | [start](guide::start) |
 //! | declare a reduction | [`reduce_kernel!`], [`ReduceKernel`] | [reductions](guide::reductions) |
 //! | compute element by element | [`map_kernel!`], [`Map`] | [elementwise](guide::elementwise) |
+//! | compute softmax or a norm of rows | [`row_kernel!`], [`Map`] | [rows](guide::rows) |
 //! | multiply without choosing a kernel | [`sgemm`] | [in place of cuBLAS](guide::cublas) |
 //! | fuse bias, activation or residual | [`Epilogue`], [`Sgemm`] | [epilogues](guide::epilogues) |
 //! | choose a kernel by shape | [`sgemm_table!`], [`reduce_table!`] | [tables](guide::tables) |
@@ -159,8 +160,8 @@ pub mod bounds {
         AnyOperand, Named, OperandFor, OperandKind, Operands, OperandsFor,
     };
     pub use crate::kernel::{
-        Elements, InputsFor, MapInput, MapInputs, MapKind, MapOperands, MapOutputs, MapResults,
-        ResultsFor,
+        Elements, InputsFor, MapInput, MapInputs, MapKind, MapOperands, MapOutputs, MapResult,
+        MapResults, ResultsFor,
     };
     pub use crate::operand::{Input, InputOf, Output, OutputOf, Vector, VectorMut, VectorOf};
     pub use crate::segments::Offset;
@@ -221,7 +222,7 @@ pub mod __private {
     pub use crate::slot::KernelSlot;
     pub use gemm_dsl::artifact::items;
     pub use gemm_macros::{
-        epilogue, map_kernel, reduce_kernel, reduce_table, sgemm_kernel, sgemm_table,
+        epilogue, map_kernel, reduce_kernel, reduce_table, row_kernel, sgemm_kernel, sgemm_table,
     };
 }
 
@@ -254,6 +255,12 @@ macro_rules! reduce_kernel {
 #[macro_export]
 macro_rules! map_kernel {
     ($($spec:tt)*) => { $crate::__private::map_kernel! { [$crate] $($spec)* } };
+}
+
+#[doc = include_str!("../docs/row_kernel.md")]
+#[macro_export]
+macro_rules! row_kernel {
+    ($($spec:tt)*) => { $crate::__private::row_kernel! { [$crate] $($spec)* } };
 }
 
 /// Builds a [`ReduceTable`] from rules, each a condition and a spec, which are checked at compile

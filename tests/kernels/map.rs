@@ -1,6 +1,7 @@
 //! Elementwise kernels: random expressions over operands of all kinds, types and layouts.
 
 mod gpu;
+mod rows;
 
 use gemm_dsl::ir::Variant;
 use gemm_oracle::random::Random;
@@ -86,6 +87,7 @@ fn types_must_agree() {
 pub fn trials() -> Vec<Trial> {
     let trials = [
         simulated![results_are_exact, overlaps_are_errors, shapes_must_agree, types_must_agree,],
+        rows::trials(),
         gpu::trials(),
     ];
     trials.into_iter().flatten().collect()

@@ -88,6 +88,9 @@ fn main() -> ExitCode {
     ));
     let maps = gemm_cases::seeds(SAMPLES).map(|seed| Case::random(&mut Random::new(seed)).spec);
     trials.extend(samples("map", maps.collect()));
+    let rows = gemm_cases::seeds(SAMPLES);
+    let rows = rows.map(|seed| Case::random_rows(&mut Random::new(seed)).spec);
+    trials.extend(samples("rows", rows.collect()));
     for (i, line) in LISTS.iter().enumerate() {
         let spec: SgemmSpec = line.parse().unwrap_or_else(|error| panic!("{line}: {error}"));
         trials.push(trial(format!("lists::{i}"), spec, &ARCHITECTURES));

@@ -1,6 +1,7 @@
 //! Snapshots of the simulator's counters for one launch with a fixed shape.
 
 use crate::compare;
+use gemm_dsl::ir::Elem;
 use gemm_dsl::spec::{Along, Lanes, MapSpec, Over, ReduceSpec, SgemmSpec};
 use gemm_dsl::stages::pinned::PinnedSpec;
 use gemm_runtime::generic::Kernel;
@@ -40,7 +41,7 @@ pub fn trial(stage: &PinnedSpec) -> Trial {
             "reduce" => reduce(&line)?,
             "segments" => reduce_segments(&line)?,
             "runs" => reduce_runs(&line)?,
-            "map" => map(&line)?,
+            "map" | "rows" => map(&line)?,
             _ => {
                 let (m, n, k) = size(&line.parse::<SgemmSpec>()?);
                 (format!("m = {m}, n = {n}, k = {k}"), multiply(&line)?)
@@ -118,12 +119,17 @@ fn map(line: &str) -> Result<(String, LaunchReport), Error> {
     let elements = ones(&device, rows * columns)?;
     let matrix = MatrixRef::new(&elements, rows, columns)?;
     let mut single = device.alloc_matrix(rows, columns)?;
+    let halves = device.upload_of(&vec![bf16::ONE; rows * columns])?;
+    let half_matrix = MatrixRef::new(&halves, rows, columns)?;
     let mut half = device.alloc_matrix_of::<bf16>(rows, columns)?;
     let mut call = kernel.call(&device);
     for operand in spec.operands() {
         call = match operand.arg.along {
             Along::Nothing => call.operand(&operand.arg.name, 1.0_f32),
             Along::N | Along::M => call.operand(&operand.arg.name, &elements),
+            Along::Mn if operand.elem == Elem::Bf16 => {
+                call.operand(&operand.arg.name, &half_matrix)
+            }
             Along::Mn => call.operand(&operand.arg.name, &matrix),
             along => unreachable!(
                 "an elementwise kernel has no operand `[{}]`",
@@ -131,8 +137,12 @@ fn map(line: &str) -> Result<(String, LaunchReport), Error> {
             ),
         };
     }
+    let mut of_rows = device.alloc(rows)?;
     let launched = match spec.results().as_slice() {
-        [(name, _)] => call.result(name, &mut single).launch()?,
+        [result] => call.result(result.name, &mut single).launch()?,
+        [_, second] if second.along == Along::M => {
+            call.result("output_0", &mut half).result("output_1", &mut of_rows).launch()?
+        }
         _ => call.result("output_0", &mut half).result("output_1", &mut single).launch()?,
     };
     Ok((format!("{rows} rows, {columns} columns"), launched))

@@ -5,6 +5,7 @@
 //! computed here, in the arithmetic of the expression.
 
 mod memory;
+mod rows;
 
 use gemm_dsl::ir::{Elem, Variant};
 use gemm_dsl::spec::{Along, MapSpec};

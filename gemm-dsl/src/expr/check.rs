@@ -52,6 +52,17 @@ pub(super) fn range(closure: &Closure, typing: &Typing) -> Option<(i128, i128)> 
     }
 }
 
+/// Returns the type of a valid expression.
+pub(super) fn value_type(closure: &Closure, typing: &Typing) -> Option<ValueType> {
+    let mut check = Checker::new(closure.scope, Some(typing));
+    check.params(&closure.params);
+    match check.block(&closure.body, 0)? {
+        AbstractValue::Float(float) => Some(ValueType::Float(float)),
+        AbstractValue::Bool => Some(ValueType::Bool),
+        AbstractValue::Int(IntRange { least, most }) => Some(ValueType::Int { least, most }),
+    }
+}
+
 /// Returns true if the parameters are values of the scope followed by operands that the scope
 /// allows, each with a different name. Other faults of the parameters are ignored.
 pub(super) fn lists_operands(scope: &ExprScope, params: &[ClosureParam]) -> bool {
@@ -307,6 +318,10 @@ impl<'c> Checker<'c> {
             }
             NodeKind::If(cond, yes, no) => self.choice(cond, yes, no, depth),
             NodeKind::Call(function, args) => self.call(*function, args, e.at, depth, false),
+            NodeKind::Fold(op, of) => {
+                let value = self.node(of, depth + 1)?;
+                self.fold(*op, value, of.at, e.at)
+            }
         }
     }
 

@@ -258,6 +258,7 @@ impl BodyLowering<'_> {
             NodeKind::Waves(..) => {
                 unreachable!("lower_as: only conditions have it, and the host evaluates them")
             }
+            NodeKind::Fold(..) => unreachable!("RowExpression: folds are parts of their own"),
             NodeKind::Call(function, args) => {
                 let args: Vec<Expr> = args.iter().map(|e| self.node(e)).collect();
                 self.call(*function, args)

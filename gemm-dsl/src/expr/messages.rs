@@ -1,7 +1,9 @@
+mod folds;
 mod grammar;
 mod names;
 mod types;
 
+pub(crate) use folds::*;
 pub(crate) use grammar::*;
 pub(crate) use names::*;
 pub(crate) use types::*;

@@ -4,7 +4,7 @@
 mod expression;
 
 use super::Closure;
-use super::tree::{Block, ClosureParam, Let, Node, NodeSpan};
+use super::tree::{Block, ClosureParam, ClosureResult, Let, Node, NodeSpan};
 use crate::error::{SpecError, clip};
 use crate::expr::lexeme::{CLOSE_BRACE, Lexeme, OPEN_BRACE};
 use crate::expr::messages;
@@ -34,7 +34,7 @@ type ParseResult<T> = Result<T, SpecError>;
 #[derive(Default)]
 pub(super) struct Head {
     pub(super) params: Vec<ClosureParam>,
-    pub(super) results: Vec<Elem>,
+    pub(super) results: Vec<ClosureResult>,
 }
 
 pub(super) struct Parser<'t> {
@@ -127,8 +127,8 @@ impl<'t> Parser<'t> {
         Ok(Head { params: self.params()?, results: self.result_types()? })
     }
 
-    /// Parses `-> f32` or `-> (f32, bf16)`, if it is there.
-    fn result_types(&mut self) -> ParseResult<Vec<Elem>> {
+    /// Parses `-> f32` or `-> (f32[m], bf16)`, if it is there.
+    fn result_types(&mut self) -> ParseResult<Vec<ClosureResult>> {
         let is_arrow = self.is_sign('-')
             && self.is_joint()
             && matches!(self.tokens.get(self.at + 1), Some(Lexeme::Sign('>', _)));
@@ -137,19 +137,37 @@ impl<'t> Parser<'t> {
         }
         self.at += 2;
         if !matches!(self.peek(), Some(Lexeme::Open('('))) {
-            return Ok(vec![self.element_type()?]);
+            return Ok(vec![self.result_type()?]);
         }
         self.at += 1;
-        let mut types = vec![self.element_type()?];
+        let mut types = vec![self.result_type()?];
         while self.is_sign(',') {
             self.at += 1;
             if matches!(self.peek(), Some(Lexeme::Close(')'))) {
                 break;
             }
-            types.push(self.element_type()?);
+            types.push(self.result_type()?);
         }
         self.close(')')?;
         Ok(types)
+    }
+
+    /// Parses `f32`, or `f32[m]` for one value for each row.
+    fn result_type(&mut self) -> ParseResult<ClosureResult> {
+        let elem = self.element_type()?;
+        if !matches!(self.peek(), Some(Lexeme::Open('['))) {
+            return Ok(ClosureResult { elem, per_row: false });
+        }
+        let first = self.here();
+        self.at += 1;
+        let index = self.index()?;
+        let at = first.to(self.close(']')?);
+        let index: Vec<&str> = index.iter().map(String::as_str).collect();
+        match index.as_slice() {
+            ["m"] => Ok(ClosureResult { elem, per_row: true }),
+            ["m", "n"] => Ok(ClosureResult { elem, per_row: false }),
+            _ => Err(messages::result_index(self.key(), at, elem)),
+        }
     }
 
     /// Parses the name of an element type.
@@ -277,13 +295,7 @@ impl<'t> Parser<'t> {
         let mut index = Vec::new();
         if matches!(self.peek(), Some(Lexeme::Open('['))) {
             self.at += 1;
-            loop {
-                index.push(self.name("an index such as `n`")?.0);
-                if !self.is_sign(',') {
-                    break;
-                }
-                self.at += 1;
-            }
+            index = self.index()?;
             at = at.to(self.close(']')?);
         }
         let mut elem = None;
@@ -293,6 +305,18 @@ impl<'t> Parser<'t> {
             elem = Some(self.element_type()?);
         }
         Ok(ClosureParam { name, index, elem, at })
+    }
+
+    /// Parses the names of an index, such as `m, n`.
+    fn index(&mut self) -> ParseResult<Vec<String>> {
+        let mut index = Vec::new();
+        loop {
+            index.push(self.name("an index such as `n`")?.0);
+            if !self.is_sign(',') {
+                return Ok(index);
+            }
+            self.at += 1;
+        }
     }
 
     /// Parses `{ let t = …; value }`.

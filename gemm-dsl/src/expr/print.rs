@@ -1,8 +1,7 @@
 //! Canonical text of an expression. Parsing this text returns the same expression.
 
 use super::Closure;
-use super::tree::{Block, ClosureParam, Let, Node, NodeKind, Precedence, Unary};
-use crate::ir::Elem;
+use super::tree::{Block, ClosureParam, ClosureResult, Let, Node, NodeKind, Precedence, Unary};
 use std::fmt::{Display, Formatter, Result, Write};
 
 impl Display for ClosureParam {
@@ -34,14 +33,20 @@ impl Display for Block {
 }
 
 /// Writes the element types of the results, if they are stated.
-pub(super) fn results(elems: &[Elem], f: &mut Formatter<'_>) -> Result {
-    match elems {
+pub(super) fn results(results: &[ClosureResult], f: &mut Formatter<'_>) -> Result {
+    match results {
         [] => Ok(()),
-        [elem] => write!(f, "-> {elem} "),
-        elems => {
-            let names: Vec<&str> = elems.iter().map(|elem| elem.name()).collect();
-            write!(f, "-> ({}) ", names.join(", "))
+        [result] => write!(f, "-> {result} "),
+        results => {
+            let results: Vec<String> = results.iter().map(ClosureResult::to_string).collect();
+            write!(f, "-> ({}) ", results.join(", "))
         }
+    }
+}
+
+impl Display for ClosureResult {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        write!(f, "{}{}", self.elem, if self.per_row { "[m]" } else { "" })
     }
 }
 
@@ -104,6 +109,7 @@ impl Display for Node {
                 inside(no, f)?;
                 f.write_str(" }")
             }
+            NodeKind::Fold(op, e) => write!(f, "{}({e})", op.name()),
             NodeKind::Call(function, args) => {
                 write!(f, "{}(", function.name())?;
                 for (i, arg) in args.iter().enumerate() {
@@ -128,6 +134,7 @@ fn operand(e: &Node, floor: Precedence, f: &mut Formatter<'_>) -> Result {
         | NodeKind::Int(_)
         | NodeKind::Name(_)
         | NodeKind::Call(..)
+        | NodeKind::Fold(..)
         | NodeKind::Waves(..) => Precedence::Primary,
     };
     let alone = matches!(e.kind, NodeKind::If(..)) || level < floor;

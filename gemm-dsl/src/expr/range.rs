@@ -1,7 +1,7 @@
 //! Ranges of integers. An expression is rejected if one of its integers could exceed 64 bits, or if
 //! a divisor could be zero.
 
-use super::tree::Binary;
+use super::tree::{Binary, FoldOp};
 
 /// Range of an integer, including both ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -84,6 +84,21 @@ impl IntRange {
     /// Returns true if a 64-bit integer can represent all values.
     pub(super) fn fits(self) -> bool {
         self.least >= i64::MIN.into() && self.most <= i64::MAX.into()
+    }
+
+    /// Returns the range of a fold over a row of less than 2^31 columns. Without columns, a maximum
+    /// is the least value of the range, and a minimum the greatest.
+    pub(super) fn fold(self, op: FoldOp) -> Self {
+        let columns = Self::INDEX.most;
+        match op {
+            FoldOp::Sum => Self {
+                least: self.least.saturating_mul(columns).min(0),
+                most: self.most.saturating_mul(columns).max(0),
+            },
+            FoldOp::Prod if self.least >= -1 && self.most <= 1 => self.or(Self::constant(1)),
+            FoldOp::Prod => Self { least: -HOST, most: HOST },
+            FoldOp::Max | FoldOp::Min => self,
+        }
     }
 
     /// Returns the range of an arithmetic operator's result. A divisor's range must not contain

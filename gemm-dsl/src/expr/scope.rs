@@ -26,6 +26,8 @@ pub struct ExprScope {
     pub results: usize,
     /// True if parameters and results may state their element types: `|x[m, n]: bf16| -> f32 …`.
     pub is_typed: bool,
+    /// True if the expression may fold a value over a row, as in `sum(x * x)`.
+    pub folds: bool,
     /// Integers that are in scope without a declaration, with their ranges.
     pub integers: &'static [(&'static str, IntRange)],
     /// Additional names of expressions that the host evaluates; `None` if a kernel evaluates them.
@@ -132,6 +134,7 @@ pub static EPILOGUE: ExprScope = ExprScope {
     output: Some(("c", &["m", "n"])),
     results: 4,
     is_typed: false,
+    folds: false,
     integers: &[
         ("m", IntRange::INDEX),
         ("n", IntRange::INDEX),
@@ -155,6 +158,7 @@ pub static ELEMENTWISE: ExprScope = ExprScope {
     output: None,
     results: 4,
     is_typed: true,
+    folds: true,
     integers: &[
         ("m", IntRange::INDEX),
         ("n", IntRange::INDEX),
@@ -177,6 +181,7 @@ pub static MAP: ExprScope = ExprScope {
     output: None,
     results: 1,
     is_typed: false,
+    folds: false,
     integers: &[("i", IntRange::LENGTH), ("len", IntRange::LENGTH)],
     conditions: None,
     typing: None,
@@ -195,6 +200,7 @@ pub static FINISH: ExprScope = ExprScope {
     output: None,
     results: 1,
     is_typed: false,
+    folds: false,
     integers: &[],
     conditions: None,
     typing: None,
@@ -212,6 +218,7 @@ pub static FOLD: ExprScope = ExprScope {
     output: None,
     results: 1,
     is_typed: false,
+    folds: false,
     integers: &[],
     conditions: None,
     typing: None,
@@ -229,6 +236,7 @@ pub static IDENTITY: ExprScope = ExprScope {
     output: None,
     results: 1,
     is_typed: false,
+    folds: false,
     integers: &[],
     conditions: None,
     typing: None,
@@ -246,6 +254,7 @@ pub static REDUCE_TABLE: ExprScope = ExprScope {
     output: None,
     results: 1,
     is_typed: false,
+    folds: false,
     integers: &[
         ("outer", IntRange::LENGTH),
         ("len", IntRange::LENGTH),
@@ -267,6 +276,7 @@ pub static SGEMM_TABLE: ExprScope = ExprScope {
     output: None,
     results: 1,
     is_typed: false,
+    folds: false,
     integers: &[
         ("m", IntRange::INDEX),
         ("n", IntRange::INDEX),

@@ -54,6 +54,14 @@ pub struct ClosureParam {
     pub at: NodeSpan,
 }
 
+/// Result of a closure, as the closure states it: `f32`, or `f32[m]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ClosureResult {
+    pub elem: Elem,
+    /// True for one value for each row.
+    pub per_row: bool,
+}
+
 /// Block: definitions, and the value that may use them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Block {
@@ -91,9 +99,47 @@ pub enum NodeKind {
     /// `if condition { yes } else { no }`
     If(Box<Node>, Box<Block>, Box<Block>),
     Call(Function, Vec<Node>),
+    /// Fold of a value over the columns of a row, as in `sum(x * x)`. Only scopes with
+    /// [`folds`](super::ExprScope::folds) have it.
+    Fold(FoldOp, Box<Node>),
     /// `waves(128x256)`, which only conditions may use: the number of tiles of this size, divided
     /// by the number of SMs.
     Waves(u32, u32),
+}
+
+/// Operator of a fold over a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FoldOp {
+    Sum,
+    Prod,
+    /// Maximum of IEEE 754-2019: NaN wins, −0 is below +0.
+    Max,
+    /// Minimum of IEEE 754-2019: NaN wins, −0 is below +0.
+    Min,
+}
+
+impl FoldOp {
+    pub const ALL: &[FoldOp] = &[FoldOp::Sum, FoldOp::Prod, FoldOp::Max, FoldOp::Min];
+
+    /// Returns the spelling in the language.
+    pub fn name(self) -> &'static str {
+        match self {
+            FoldOp::Sum => "sum",
+            FoldOp::Prod => "prod",
+            FoldOp::Max => "max",
+            FoldOp::Min => "min",
+        }
+    }
+
+    /// Returns the operator with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|op| op.name() == name)
+    }
+
+    /// Returns true if a function of several operands has the same name.
+    pub(super) fn is_function(self) -> bool {
+        matches!(self, FoldOp::Max | FoldOp::Min)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -209,7 +255,7 @@ impl Node {
         f(self);
         match &self.kind {
             NodeKind::Float(_) | NodeKind::Int(_) | NodeKind::Name(_) | NodeKind::Waves(..) => {}
-            NodeKind::Unary(_, e) => e.visit(f),
+            NodeKind::Unary(_, e) | NodeKind::Fold(_, e) => e.visit(f),
             NodeKind::Binary(_, a, b, _) => {
                 a.visit(f);
                 b.visit(f);
@@ -236,7 +282,7 @@ impl Node {
         match &mut self.kind {
             NodeKind::Float(_) | NodeKind::Int(_) | NodeKind::Waves(..) => {}
             NodeKind::Name(name) => f(name),
-            NodeKind::Unary(_, e) => e.visit_names(f),
+            NodeKind::Unary(_, e) | NodeKind::Fold(_, e) => e.visit_names(f),
             NodeKind::Binary(_, a, b, _) => {
                 a.visit_names(f);
                 b.visit_names(f);

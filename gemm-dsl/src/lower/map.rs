@@ -4,14 +4,14 @@
 //! An item is 16 bytes of the smallest element type in one row, or a single element in the variant
 //! for any strides. Items are numbered row by row, and consecutive threads take consecutive items.
 //!
-//! **For kernels of whole rows** (softmax, normalisations), the parts are separate. [`arrays`]
-//! declares operands and results with their strides and requirements. [`place`] maps an item to a
-//! row and a column. [`items`] loads, applies and stores. A fold over a row adds a loop over the
-//! items of one row between loading and storing; its operands, types and accesses stay the same.
+//! [`arrays`] declares operands and results with their strides and requirements. [`place`] maps an
+//! item to a row and a column. [`items`] loads, applies and stores. Kernels that fold over rows are
+//! in [`rows`].
 
 mod arrays;
 mod items;
 mod place;
+mod rows;
 
 use crate::expr::Lowered;
 use crate::ir::program::{Program, Step};
@@ -20,7 +20,7 @@ use crate::ir::{
     VerifiedKernel, VerifiedProgram,
 };
 use crate::plan::MapPlan;
-use crate::spec::{Along, ArgSlot};
+use crate::spec::{ArgSlot, MapResult};
 use arrays::Arrays;
 use items::Items;
 use place::Places;
@@ -53,9 +53,13 @@ pub fn map(plan: &MapPlan) -> Result<VerifiedProgram, IrError> {
             ArgSlot::Output(_) => unreachable!("MapSpec::operands: results are no operands"),
         }
     }
-    for (nth, (name, elem)) in plan.spec().results().into_iter().enumerate() {
-        let dims = arrays::dims(Along::Mn, &m, &n);
-        bind.push(program.output(Operand::Output(nth), name, elem, dims));
+    for (nth, result) in plan.spec().results().into_iter().enumerate() {
+        let dims = arrays::dims(result.along, &m, &n);
+        bind.push(program.output(Operand::Output(nth), result.name, result.elem, dims));
+    }
+    if let Some(expression) = plan.rows() {
+        program.steps = rows::steps(plan, &expression, &mut program, &bind, [m, n])?;
+        return VerifiedProgram::new(program);
     }
     let mut choose = Vec::new();
     for rows in [Rows::One, Rows::Vectors, Rows::Any] {
@@ -111,7 +115,7 @@ fn functions(b: &mut KernelBuilder, plan: &MapPlan) -> Vec<ResultFunction> {
     let closures = plan.results();
     let is_one = closures.len() == 1;
     let functions = closures.iter().zip(results).enumerate();
-    let functions = functions.map(|(nth, ((closure, typing), (_, elem)))| {
+    let functions = functions.map(|(nth, ((closure, typing), MapResult { elem, .. }))| {
         let name = if is_one { "map".to_owned() } else { format!("map_{nth}") };
         let meaning = match is_one {
             true => "Expression of the spec: an element of `out`.".to_owned(),

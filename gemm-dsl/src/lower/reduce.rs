@@ -31,6 +31,7 @@ use crate::ir::{Change, IrError, VerifiedProgram};
 use crate::plan::{ReducePlan, Share};
 use crate::spec::{Op, Over};
 use crate::target::arch;
+pub(super) use fold::{extreme, none_added};
 pub use shards::{of_partials, partials, shard};
 
 const WARP: i32 = arch::WARP as i32;

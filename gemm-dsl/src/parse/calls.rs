@@ -7,7 +7,7 @@ use crate::family::Family;
 use crate::ir::Elem;
 use crate::plan::{MapPlan, ReducePlan, SgemmPlan};
 use crate::spec::{
-    EpilogueArg, GemmTypes, MapOperand, MapSpec, ReduceSpec, SgemmSpec, Table, Typed,
+    EpilogueArg, GemmTypes, MapOperand, MapResult, MapSpec, ReduceSpec, SgemmSpec, Table, Typed,
 };
 use crate::syntax::{Span, macro_tokens};
 use crate::tables::{KernelTable, RuleSpec};
@@ -76,12 +76,21 @@ pub struct MapTokens {
     /// The operands, each with the place of its name. Also known for a faulty spec, unless the
     /// fault hides them.
     pub operands: Option<Vec<(MapOperand, Place)>>,
-    /// Element type of each result. For a faulty spec known only if the spec states the types.
-    pub results: Option<Vec<Elem>>,
+    /// The results. For a faulty spec known only if the spec states the types.
+    pub results: Option<Vec<MapResult>>,
 }
 
-/// Reads the tokens of a `map_kernel!` call.
-pub fn map(tokens: TokenStream) -> MapTokens {
+/// Message for a fold in `map_kernel!`.
+const ELEMENTS_ONLY: &str = "this folds a row, and `map_kernel!` computes each element from the operands' elements at the \
+     same index; use `row_kernel!` with the same spec";
+
+/// Message for `row_kernel!` without a fold.
+const NO_FOLD: &str =
+    "the expression folds no row, as `sum(x)` or `max(x)` do; use `map_kernel!` with the same spec";
+
+/// Reads the tokens of a `map_kernel!` call, or of a `row_kernel!` call if the expression must fold
+/// over rows.
+pub fn map(tokens: TokenStream, folds: bool) -> MapTokens {
     let (plan, told) = read(tokens, |outcome: &Outcome<'_, MapSpec, MapPlan>, places| {
         let spec = &outcome.spec;
         let closure = spec.map.as_ref().map(|map| map.closure());
@@ -98,12 +107,20 @@ pub fn map(tokens: TokenStream) -> MapTokens {
             let stated = closure.result_types().len();
             outcome.plan.is_ok() || (stated > 0 && stated == closure.values().len())
         };
-        let results = known
-            .filter(is_told)
-            .map(|_| spec.results().into_iter().map(|(_, elem)| elem).collect());
-        (operands, results)
+        let results = known.filter(is_told).map(|_| spec.results());
+        let fold = closure.and_then(crate::expr::Closure::first_fold);
+        let at = start.map(|start| start + fold.map_or(0, |at| at.first));
+        (operands, results, at.and_then(|at| places.get(at)).copied())
     });
-    let (operands, results) = told.unwrap_or_default();
+    let (operands, results, place) = told.unwrap_or_default();
+    let plan = plan.and_then(|plan| {
+        match (plan.spec().has_folds(), folds) {
+            (true, false) => Err(ELEMENTS_ONLY),
+            (false, true) => Err(NO_FOLD),
+            _ => Ok(plan),
+        }
+        .map_err(|message| syn::Error::new(place.unwrap_or_else(Place::call_site), message))
+    });
     MapTokens { plan, operands, results }
 }
 

@@ -7,22 +7,28 @@
 //! * expressions are well typed. They take and return no `u64`. They compute in `f64` if some
 //!   operand or result is an `f64`, otherwise in `f32`;
 //! * a number is an `f32`, `f64`, `i32`, `u32` or `i64`;
+//! * a result with one value for each row does not depend on the column, and the expression folds
+//!   over rows. Some operand or result has the index `[m, n]`;
 //! * no operand has the name of a result: `output`, or `output_0` to `output_3`;
 //! * `block` is a multiple of 32 from 32 to 1024;
 //! * the `items` of a thread hold at most 512 bytes of operands and results, unless it is one item;
 //! * a name, if given, is an identifier of CUDA C++ with at least one letter or digit.
 //!
 //! A launch also checks the grid, which has at most 2^31 − 1 blocks. If the expression reads `row`,
-//! `col`, `m` or `n`, a matrix has less than 2^31 rows and columns.
+//! `col`, `m` or `n`, a matrix has less than 2^31 rows and columns. A row that is folded has at most
+//! 2^30 columns.
 
 mod decisions;
 mod messages;
+mod rows;
+
+pub(crate) use rows::{MAX_COLUMNS, RowClass};
 
 use super::{Faults, check_name};
 use crate::error::SpecErrors;
-use crate::expr::{Closure, Float, Type, Typing, ValueType};
+use crate::expr::{Closure, Float, RowExpression, Type, Typing, ValueType};
 use crate::ir::Elem;
-use crate::spec::{Along, MapOperand, MapSpec};
+use crate::spec::{Along, MapOperand, MapResult, MapSpec};
 use crate::target::arch::{BLOCK_THREADS, WARP};
 
 /// Bytes that the items of a thread load by default.
@@ -72,10 +78,13 @@ impl MapSpec {
         faults.finish()?;
         let items = self.items.unwrap_or_else(|| {
             let loads = |along| along == Along::Mn;
+            if let Some(expression) = self.rows() {
+                return rows::items(&expression, vector, self.bytes_of(loads));
+            }
             let read = self.operands().iter().any(|operand| loads(operand.arg.along));
             let bytes = match read {
                 true => self.bytes_of(loads),
-                false => self.results().iter().map(|(_, elem)| elem.size()).sum(),
+                false => self.results().iter().map(|result| result.elem.size()).sum(),
             };
             (LOADED_BYTES / (vector * bytes)).clamp(1, MAX_ITEMS)
         });
@@ -87,7 +96,9 @@ impl MapSpec {
         let arrays = self.operands().into_iter();
         let arrays = arrays.filter(|operand| matches!(operand.arg.along, Along::Mn | Along::N));
         let elems = arrays.map(|operand| operand.elem);
-        let elems = elems.chain(self.results().into_iter().map(|(_, elem)| elem));
+        let results = self.results().into_iter();
+        let results = results.filter(|result| result.along == Along::Mn);
+        let elems = elems.chain(results.map(|result| result.elem));
         elems.map(|elem| u32::from(elem.vector_lanes())).max().unwrap_or(1)
     }
 
@@ -100,14 +111,22 @@ impl MapSpec {
     /// Returns the bytes that a thread holds for each element of an item.
     fn bytes_held(&self) -> u32 {
         let loads = self.bytes_of(|along| matches!(along, Along::Mn | Along::N));
-        loads + self.results().iter().map(|(_, elem)| elem.size()).sum::<u32>()
+        loads + self.results().iter().map(|result| result.elem.size()).sum::<u32>()
     }
 
     /// Returns the floating-point type of the expression.
     fn float(&self) -> Float {
         let operands = self.operands().into_iter().map(|operand| operand.elem);
-        let mut elems = operands.chain(self.results().into_iter().map(|(_, elem)| elem));
+        let mut elems = operands.chain(self.results().into_iter().map(|result| result.elem));
         if elems.any(|elem| elem == Elem::F64) { Float::F64 } else { Float::F32 }
+    }
+
+    /// Returns the expression, split into parts, if it is valid and folds over rows.
+    fn rows(&self) -> Option<RowExpression> {
+        let closure = self.map.as_ref()?.closure();
+        closure.first_fold()?;
+        let results: Vec<Elem> = self.results().iter().map(|result| result.elem).collect();
+        Some(closure.rows(&self.typing(closure, &results)))
     }
 
     /// Types of the whole expression, or of the closure of one result.
@@ -135,7 +154,7 @@ fn check_closure(spec: &MapSpec, closure: &Closure, faults: &mut Faults) {
     if !fits {
         return faults.0.push(messages::result_types(stated.len(), count));
     }
-    let results: Vec<Elem> = spec.results().iter().map(|(_, elem)| *elem).collect();
+    let results: Vec<Elem> = spec.results().iter().map(|result| result.elem).collect();
     for (param, operand) in closure.params().iter().zip(spec.operands()) {
         let is_number = operand.arg.along == Along::Nothing;
         if operand.elem == Elem::U64 {
@@ -143,7 +162,7 @@ fn check_closure(spec: &MapSpec, closure: &Closure, faults: &mut Faults) {
         } else if is_number && !operand.elem.computes() {
             faults.0.push(messages::narrow_number(param.at, &param.name, operand.elem));
         }
-        if spec.results().iter().any(|(name, _)| *name == param.name) {
+        if spec.results().iter().any(|result| result.name == param.name) {
             faults.0.push(messages::name_of_result(param.at, &param.name));
         }
     }
@@ -152,6 +171,28 @@ fn check_closure(spec: &MapSpec, closure: &Closure, faults: &mut Faults) {
     }
     if faults.sound(&["map", "type"]) {
         faults.0.extend(closure.check(&spec.typing(closure, &results)));
+    }
+    if faults.sound(&["map", "type"]) {
+        check_rows(spec, closure, faults);
+    }
+}
+
+/// Checks results with one value for each row.
+fn check_rows(spec: &MapSpec, closure: &Closure, faults: &mut Faults) {
+    let results = spec.results();
+    let per_row = |result: &&MapResult| result.along == Along::M;
+    let Some(first) = results.iter().position(|result| per_row(&result)) else { return };
+    let Some(expression) = spec.rows() else {
+        return faults.0.push(messages::row_result_without_fold(results[first].elem));
+    };
+    for ((result, split), value) in results.iter().zip(&expression.results).zip(closure.values()) {
+        if per_row(&result) && split.varies {
+            faults.0.push(messages::varying_row_result(value.at, result.elem));
+        }
+    }
+    let is_matrix = |operand: &MapOperand| operand.arg.along == Along::Mn;
+    if results.iter().all(|result| per_row(&result)) && !spec.operands().iter().any(is_matrix) {
+        faults.0.push(messages::no_columns());
     }
 }
 
@@ -203,11 +244,11 @@ impl MapPlan {
         let Some(map) = &self.spec.map else {
             unreachable!("MapSpec::plan: there is an expression")
         };
-        let results = self.spec.results().into_iter().enumerate().map(|(nth, (_, elem))| {
+        let results = self.spec.results().into_iter().enumerate().map(|(nth, result)| {
             let Some(closure) = map.closure().result(nth) else {
                 unreachable!("MapSpec::results: one for each value of the closure")
             };
-            let typing = self.spec.typing(&closure, &[elem]);
+            let typing = self.spec.typing(&closure, &[result.elem]);
             (closure, typing)
         });
         results.collect()

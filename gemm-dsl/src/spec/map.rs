@@ -4,7 +4,7 @@ use super::epilogue::{Along, ArgSlot, EpilogueArg};
 use super::expression::Elementwise;
 use super::table::{derived_name, given_name, spec};
 use super::{DataType, Spec};
-use crate::expr::{Closure, ClosureParam};
+use crate::expr::{Closure, ClosureParam, ClosureResult};
 use crate::ir::Elem;
 
 spec! {
@@ -41,12 +41,28 @@ pub struct MapOperand {
     pub elem: Elem,
 }
 
+/// Result of an elementwise kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MapResult {
+    /// Name in messages and in calls by name: `output`, or `output_0`, `output_1` and so on.
+    pub name: &'static str,
+    pub elem: Elem,
+    /// [`Along::Mn`], or [`Along::M`] for one value for each row.
+    pub along: Along,
+}
+
 impl MapSpec {
-    /// Returns the kernel's name: `map_` with the user's name, or a name derived from the spec.
+    /// Macro of the specs that fold over rows.
+    pub const ROWS: &'static str = "row_kernel";
+
+    /// Returns the kernel's name: `map_` with the user's name, or a name derived from the spec. A
+    /// kernel that folds over rows has `row_` in place of `map_`.
     pub fn kernel_name(&self) -> String {
+        let (prefix, stem) =
+            if self.has_folds() { ("row_", "row") } else { (<Self as Spec>::PREFIX, "map") };
         match &self.name {
-            Some(name) => given_name(<Self as Spec>::PREFIX, name),
-            None => derived_name("map".to_owned(), self),
+            Some(name) => given_name(prefix, name),
+            None => derived_name(stem.to_owned(), self),
         }
     }
 
@@ -80,20 +96,31 @@ impl MapSpec {
         }
     }
 
-    /// Returns the names of the results, as used in messages and in calls by name, and their
-    /// element types: `output`, or `output_0`, `output_1` and so on.
-    pub fn results(&self) -> Vec<(&'static str, Elem)> {
+    /// Returns the results in order.
+    pub fn results(&self) -> Vec<MapResult> {
         const NAMES: [&str; 4] = ["output_0", "output_1", "output_2", "output_3"];
-        let Some(closure) = self.closure() else { return vec![("output", self.element.elem())] };
-        let stated = closure.result_types();
-        let elem = |nth: usize| stated.get(nth).copied().unwrap_or(self.element.elem());
-        match closure.values().len() {
-            1 => vec![("output", elem(0))],
-            count => {
-                let names = NAMES.into_iter().take(count).enumerate();
-                names.map(|(nth, name)| (name, elem(nth))).collect()
+        let stated = self.closure().map_or(&[][..], Closure::result_types);
+        let result = |(nth, name): (usize, &'static str)| match stated.get(nth) {
+            None => MapResult { name, elem: self.element.elem(), along: Along::Mn },
+            Some(ClosureResult { elem, per_row }) => {
+                MapResult { name, elem: *elem, along: if *per_row { Along::M } else { Along::Mn } }
             }
+        };
+        match self.closure().map_or(1, |closure| closure.values().len()) {
+            1 => vec![result((0, "output"))],
+            count => NAMES.into_iter().take(count).enumerate().map(result).collect(),
         }
+    }
+
+    /// Returns true if the expression folds over rows.
+    pub fn has_folds(&self) -> bool {
+        self.closure().is_some_and(|closure| closure.first_fold().is_some())
+    }
+
+    /// Returns the macro for the spec: `row_kernel` if the expression folds over rows, otherwise
+    /// `map_kernel`.
+    pub fn macro_name(&self) -> &'static str {
+        if self.has_folds() { Self::ROWS } else { <Self as Spec>::MACRO }
     }
 
     /// Returns true if no element depends on its row or column, so that a matrix of any shape may
@@ -101,7 +128,7 @@ impl MapSpec {
     pub fn is_flat(&self) -> bool {
         let is_flat =
             |operand: &MapOperand| matches!(operand.arg.along, Along::Nothing | Along::Mn);
-        self.operands().iter().all(is_flat) && !self.reads_integers()
+        self.operands().iter().all(is_flat) && !self.reads_integers() && !self.has_folds()
     }
 
     /// Returns true if the expression reads an index or an extent. Each is then less than 2^31, so

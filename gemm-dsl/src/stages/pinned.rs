@@ -12,7 +12,7 @@ use crate::{Family, Plan, cuda};
 #[derive(Clone, Debug)]
 pub struct PinnedSpec {
     /// Folder of the files: that of the ladder, or `published`, `segments`, `runs`, `epilogue`,
-    /// `batch` or `map`.
+    /// `batch`, `map` or `rows`.
     pub folder: &'static str,
     /// Base name of the files, for example `04_unroll_last_warp`.
     pub stem: String,
@@ -33,11 +33,14 @@ impl PinnedSpec {
     ) -> Result<Self, SpecErrors> {
         let program = spec.plan()?.program()?;
         let others = program.launched().filter(|other| {
-            // The passes of a reduction differ only in their loads, so only one kernel is pinned.
-            folder != "reduce" && program.variants().all(|kernel| kernel.name != other.name)
+            // The passes of a reduction differ only in their loads, so only one kernel is pinned. Rows
+            // of a larger block differ only in constants.
+            folder != "reduce"
+                && !other.name.ends_with("_wide")
+                && program.variants().all(|kernel| kernel.name != other.name)
         });
         let kernels = program.variants().chain(others).cloned().collect();
-        let is_gemm = !["reduce", "segments", "runs", "map"].contains(&folder);
+        let is_gemm = !["reduce", "segments", "runs", "map", "rows"].contains(&folder);
         Ok(Self { folder, stem: stem.into(), is_gemm, line: spec.to_string(), kernels })
     }
 
@@ -50,6 +53,8 @@ impl PinnedSpec {
             _ if kernel.name.ends_with("_of_partials") => ".partials",
             _ if kernel.name.ends_with("_row_max") => ".row_max",
             _ if kernel.name.ends_with("_rows") => ".rows",
+            _ if kernel.name.ends_with("_short") => ".short",
+            _ if kernel.name.ends_with("_long") => ".long",
             _ if kernel.name.ends_with("_splits") => ".splits",
             _ if kernel.name.ends_with("_f32") => ".f32",
             _ => "",
@@ -81,17 +86,30 @@ pub fn all() -> Result<Vec<PinnedSpec>, SpecErrors> {
     Ok(all)
 }
 
-/// Returns the pinned elementwise kernels: one over arrays of any shape, and one with operands of
-/// rows and columns and with results of two types.
+/// Returns the pinned elementwise kernels: one over arrays of any shape, one with operands of rows
+/// and columns and with results of two types, and two that fold over rows.
 ///
 /// # Errors
 /// Returns an error if the generator has a bug.
-pub fn elementwise() -> Result<[PinnedSpec; 2], SpecErrors> {
+pub fn elementwise() -> Result<[PinnedSpec; 4], SpecErrors> {
     let gelu: MapSpec = "|x[m, n]| gelu(x), name: gelu".parse()?;
     let norm: MapSpec = "|x[m, n], mean[m], rstd[m], gamma[n]| -> (bf16, f32) \
                          { let t = (x - mean) * rstd; (t * gamma, t) }, name: norm"
         .parse()?;
-    Ok([PinnedSpec::new("map", "gelu", &gelu)?, PinnedSpec::new("map", "norm", &norm)?])
+    let softmax: MapSpec = "|x[m, n]| { let top = max(x); let e = exp(x - top); e / sum(e) }, \
+                            name: softmax"
+        .parse()?;
+    let layer_norm: MapSpec = "|x[m, n]: bf16, gamma[n], beta[n]| -> (bf16, f32[m]) \
+                               { let mean = sum(x) / f32(n); let d = x - mean; \
+                               let rstd = rsqrt(sum(d * d) / f32(n) + 1e-5); \
+                               (d * rstd * gamma + beta, rstd) }, name: layer_norm"
+        .parse()?;
+    Ok([
+        PinnedSpec::new("map", "gelu", &gelu)?,
+        PinnedSpec::new("map", "norm", &norm)?,
+        PinnedSpec::new("rows", "softmax", &softmax)?,
+        PinnedSpec::new("rows", "layer_norm", &layer_norm)?,
+    ])
 }
 
 /// Change that turns a stage into the published kernel that it follows.

@@ -5,7 +5,9 @@ mod by_name;
 mod operands;
 
 pub use by_name::MapCall;
-pub use operands::{InPlace, MapInput, MapInputs, MapKind, MapOperands, MapOutputs, MapResults};
+pub use operands::{
+    InPlace, MapInput, MapInputs, MapKind, MapOperands, MapOutputs, MapResult, MapResults,
+};
 
 use super::Map;
 use crate::device::Device;
@@ -51,8 +53,8 @@ impl<E, R> Map<E, R> {
     /// tuple. `results` is a mutable reference to an array, or a tuple of them.
     ///
     /// The arrays of `[m, n]` operands and of results are either all matrices of one shape, with
-    /// any strides, or all vectors of one length, which count as a row. A vector `[n]` or `[m]` may
-    /// have more elements than needed. On a GPU the call returns before the work is complete; later
+    /// any strides, or all vectors of one length, which count as a row. A vector `[n]` or `[m]`, or
+    /// a vector for a result `[m]`, may have more elements than needed. On a GPU the call returns before the work is complete; later
     /// work of the device is ordered after it.
     ///
     /// ```
@@ -75,7 +77,7 @@ impl<E, R> Map<E, R> {
     /// # Errors
     /// * [`Error::WrongDevice`] if an array belongs to another device.
     /// * [`Error::Extents`] if two arrays disagree in an extent.
-    /// * [`Error::WrongExtent`] if a vector `[n]` or `[m]` is too short.
+    /// * [`Error::WrongExtent`] if a vector `[n]` or `[m]`, or one for a result `[m]`, is too short.
     /// * [`Error::WrongOperand`] for a vector beside matrices, a batch, or [`InPlace`] without such
     ///   a result.
     /// * [`Error::List`] for a list of matrices.
@@ -99,23 +101,27 @@ fn check<E: MapOperands, R: MapResults>(spec: &MapSpec) -> Result<()> {
     let (operands, results) = (spec.operands(), spec.results());
     let needed: Vec<(Along, Elem)> =
         operands.iter().map(|operand| (operand.arg.along, operand.elem)).collect();
-    let computed: Vec<Elem> = results.iter().map(|(_, elem)| *elem).collect();
-    if needed == E::KINDS && computed == R::ELEMS {
+    let computed: Vec<(Along, Elem)> =
+        results.iter().map(|result| (result.along, result.elem)).collect();
+    if needed == E::KINDS && computed == R::KINDS {
         return Ok(());
     }
     let inputs = operands.iter().map(|operand| format!("{}: {}", operand.arg, operand.elem));
-    let results = results.iter().map(|(name, elem)| format!("{name}: {elem}"));
+    let results = results.iter().map(|result| match result.along {
+        Along::M => format!("{}[m]: {}", result.name, result.elem),
+        _ => format!("{}: {}", result.name, result.elem),
+    });
     Err(Error::KernelType {
         line: spec.to_string(),
         operands: inputs.chain(results).collect(),
         needed: type_of(&needed, &computed),
-        found: type_of(E::KINDS, R::ELEMS),
+        found: type_of(E::KINDS, R::KINDS),
         by_name: "Kernel<MapSpec, ByName>",
     })
 }
 
 /// Kernel type for these operands and results, in the user's notation.
-fn type_of(operands: &[(Along, Elem)], results: &[Elem]) -> String {
+fn type_of(operands: &[(Along, Elem)], results: &[(Along, Elem)]) -> String {
     if operands.len() > EpilogueArg::MOST_LISTED {
         return "Kernel<MapSpec, ByName>".to_owned();
     }
@@ -125,7 +131,7 @@ fn type_of(operands: &[(Along, Elem)], results: &[Elem]) -> String {
         (along, elem) => format!("{}<{elem}>", along.kind()),
     };
     let operands: Vec<String> = operands.iter().map(kind).collect();
-    let results: Vec<String> = results.iter().map(|elem| kind(&(Along::Mn, *elem))).collect();
+    let results: Vec<String> = results.iter().map(kind).collect();
     let operands = match operands.as_slice() {
         [one] => format!("({one},)"),
         several => format!("({})", several.join(", ")),

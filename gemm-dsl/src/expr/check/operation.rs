@@ -6,7 +6,7 @@ use crate::expr::messages;
 use crate::expr::range::IntRange;
 use crate::expr::suggestion;
 use crate::expr::tree::NodeSpan;
-use crate::expr::tree::{Binary, Node, NodeKind};
+use crate::expr::tree::{Binary, FoldOp, Node, NodeKind};
 use crate::expr::typing::Float;
 use crate::expr::typing::Type;
 
@@ -150,6 +150,31 @@ impl Checker<'_> {
             (Function::Abs, [x], _) => self.integer(x.abs(), at),
             (Function::Sign, [x], _) => Some(AbstractValue::Int(x.sign())),
             _ => None,
+        }
+    }
+
+    /// Returns the abstract value of a fold of `value` over a row.
+    pub(super) fn fold(
+        &mut self,
+        op: FoldOp,
+        value: AbstractValue,
+        of: NodeSpan,
+        at: NodeSpan,
+    ) -> Option<AbstractValue> {
+        match value {
+            AbstractValue::Float(_) => Some(value),
+            AbstractValue::Int(range) if range.fold(op).fits() => {
+                Some(AbstractValue::Int(range.fold(op)))
+            }
+            AbstractValue::Int(_) => {
+                self.fault(messages::fold_overflow(self.scope.key, at, op, self.typing?));
+                None
+            }
+            AbstractValue::Bool => {
+                let suggestion = suggestion::chosen(Type::Int, self.typing?);
+                self.fault(messages::fold_of_boolean(self.scope.key, of, op, &suggestion));
+                None
+            }
         }
     }
 

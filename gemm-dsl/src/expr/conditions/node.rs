@@ -95,6 +95,7 @@ impl<'c> NodeBuilder<'_, 'c> {
                 let yes = self.block(yes);
                 ConditionNode::If(cond, yes, self.block(no))
             }
+            NodeKind::Fold(..) => unreachable!("ExprScope: no condition has folds"),
             NodeKind::Call(function, args) => {
                 ConditionNode::Call(*function, args.iter().map(|e| self.part(e)).collect())
             }

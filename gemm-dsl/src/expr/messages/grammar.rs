@@ -2,6 +2,7 @@ use super::names::{call_of, not_finite};
 use crate::error::{SpecError, clip};
 use crate::expr::tree::NodeSpan;
 use crate::expr::{Binary, ExprScope, Function, Type};
+use crate::ir::Elem;
 
 pub(crate) fn no_closure(scope: &ExprScope, at: NodeSpan) -> SpecError {
     let ExprScope { key, example, meaning, .. } = scope;
@@ -198,6 +199,14 @@ pub(crate) fn annotated_parameter(scope: &ExprScope, at: NodeSpan) -> SpecError 
         None => "has the type of its argument".to_owned(),
     };
     let message = format!("a parameter {has}; leave `: …` out, as in `{example}`");
+    SpecError::at_tokens(key, at, message)
+}
+
+pub(crate) fn result_index(key: &'static str, at: NodeSpan, elem: Elem) -> SpecError {
+    let message = format!(
+        "a result has an element at each row and column, as `{elem}` or `{elem}[m, n]`, or one for \
+         each row, as `{elem}[m]`"
+    );
     SpecError::at_tokens(key, at, message)
 }
 

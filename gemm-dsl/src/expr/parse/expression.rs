@@ -5,7 +5,7 @@ use crate::expr::lexeme::{Lexeme, OPEN_BRACE};
 use crate::expr::messages;
 use crate::expr::scope::{KEYWORDS, WAVES};
 use crate::expr::tree::NodeSpan;
-use crate::expr::tree::{Binary, Block, Node, NodeKind, Precedence, Unary};
+use crate::expr::tree::{Binary, Block, FoldOp, Node, NodeKind, Precedence, Unary};
 
 /// Maximum number of literals, names, operators and calls of an expression.
 const MAX_PARTS: usize = 1024;
@@ -182,6 +182,10 @@ impl Parser<'_> {
         }
         let whole = at.to(self.here());
         self.at += 1;
+        let fold = FoldOp::named(name).filter(|op| !op.is_function() || args.len() == 1);
+        if let Some(op) = fold.filter(|_| self.scope.conditions.is_none()) {
+            return self.fold(op, args, whole);
+        }
         let Some(function) = self.scope.function(name) else {
             return Err(messages::unknown_function(self.scope, at, name));
         };
@@ -190,6 +194,18 @@ impl Parser<'_> {
             return Err(messages::arity(self.key(), whole, function, args.len()));
         }
         Ok(Node { kind: NodeKind::Call(function, args), at: whole })
+    }
+
+    /// Returns the fold of an argument over a row.
+    fn fold(&self, op: FoldOp, args: Vec<Node>, at: NodeSpan) -> ParseResult<Node> {
+        if !self.scope.folds {
+            return Err(messages::no_folds(self.scope, at, op));
+        }
+        let count = args.len();
+        match args.into_iter().next().filter(|_| count == 1) {
+            Some(e) => Ok(Node { kind: NodeKind::Fold(op, Box::new(e)), at }),
+            None => Err(messages::fold_arity(self.key(), at, op, count)),
+        }
     }
 
     /// Parses the tile of `waves(128x256)`, after the opening bracket.

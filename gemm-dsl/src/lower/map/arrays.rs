@@ -4,8 +4,8 @@ use super::Rows;
 use crate::ir::{
     Access, BufferId, Elem, Expr, Extent, KernelBuilder, Operand, Requirement, Scalar, Source, Ty,
 };
-use crate::plan::MapPlan;
-use crate::spec::{Along, ArgSlot};
+use crate::plan::{MAX_COLUMNS, MapPlan};
+use crate::spec::{Along, ArgSlot, MapResult};
 
 /// Extents of an array. A matrix has a third axis of one element, with a stride of 1, so that its
 /// rows and columns may have any strides.
@@ -77,10 +77,10 @@ impl Arrays {
             arrays.push((array, Operand::Input(nth), operand.arg.name.to_string()));
         }
         let results = plan.spec().results();
-        for (nth, (_, elem)) in results.iter().enumerate() {
+        for (nth, MapResult { elem, along, .. }) in results.iter().enumerate() {
             let name = if results.len() == 1 { "out".to_owned() } else { format!("out_{nth}") };
             let buffer = b.global(&name, *elem, Operand::Output(nth));
-            arrays.push((Array { buffer, along: Along::Mn }, Operand::Output(nth), name));
+            arrays.push((Array { buffer, along: *along }, Operand::Output(nth), name));
         }
         let mut numbers = Vec::new();
         for operand in &operands {
@@ -91,7 +91,8 @@ impl Arrays {
             }
         }
         let m = b.extent("m", Ty::U64, Extent::M);
-        let n = b.extent("n", Ty::U64, Extent::N);
+        let folds = plan.spec().has_folds();
+        let n = b.extent("n", if folds { Ty::I32 } else { Ty::U64 }, Extent::N);
         match rows {
             Rows::One => b.require(Requirement::Range { scalar: m, min: 1, max: 1 }),
             Rows::Vectors => {
@@ -102,7 +103,12 @@ impl Arrays {
         if plan.spec().reads_integers() {
             let max = i32::MAX as u64;
             b.require(Requirement::Range { scalar: m, min: 0, max });
-            b.require(Requirement::Range { scalar: n, min: 0, max });
+            if !folds {
+                b.require(Requirement::Range { scalar: n, min: 0, max });
+            }
+        }
+        if folds {
+            b.require(Requirement::Range { scalar: n, min: 0, max: MAX_COLUMNS.into() });
         }
         for (array, operand, name) in &arrays {
             let named = NamedArray { array: *array, operand: *operand, name };

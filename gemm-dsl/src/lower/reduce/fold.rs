@@ -17,6 +17,7 @@ use crate::ir::{Access, BufferId, Const, Elem, Expr, KernelBuilder, Ty, Var};
 use crate::plan::{ReducePlan, Types};
 use crate::spec::Op;
 use value::Operator;
+pub(in crate::lower) use value::{extreme, none_added};
 
 /// Part of an accumulator, as in the plan, with its identity.
 #[derive(Clone, Debug)]

@@ -1,7 +1,9 @@
 //! Decisions of a plan of an elementwise kernel, for people.
 
 use super::MapPlan;
+use crate::expr::{RowExpression, RowPartKind};
 use crate::plan::decision::{Decision, Decisions};
+use crate::spec::Along;
 
 impl MapPlan {
     /// All decisions of the plan.
@@ -14,8 +16,9 @@ impl MapPlan {
         for operand in self.operands() {
             list.say(format!("operand {}", operand.arg), operand.elem.to_string());
         }
-        for (name, elem) in spec.results() {
-            list.say(name, elem.to_string());
+        for result in spec.results() {
+            let axes = if result.along == Along::M { "[m]" } else { "" };
+            list.say(result.name, format!("{}{axes}", result.elem));
         }
         list.because(
             "arithmetic",
@@ -27,6 +30,15 @@ impl MapPlan {
             self.vector().to_string(),
             "16 bytes of the smallest element type, so that every access has 16 bytes",
         );
+        match self.rows() {
+            Some(expression) => self.decide_rows(&mut list, &expression),
+            None => self.decide_elements(&mut list),
+        }
+        list.finish()
+    }
+
+    fn decide_elements(&self, list: &mut Decisions) {
+        let spec = self.spec();
         let reason = match spec.items {
             Some(_) => "",
             None => "as many as load 64 bytes, at most 4: enough loads in flight",
@@ -45,6 +57,38 @@ impl MapPlan {
             false => ("as they are", "an operand or the expression depends on the row or column"),
         };
         list.because("rows", rows, reason);
-        list.finish()
+    }
+
+    fn decide_rows(&self, list: &mut Decisions, expression: &RowExpression) {
+        for part in &expression.parts {
+            let (pass, value) = (part.pass, part.closure.body());
+            match &part.kind {
+                RowPartKind::Fold { op, kept } => {
+                    let kept = if kept.is_some() { "; threads keep the folded values" } else { "" };
+                    let fold = format!("{}({value}) in pass {}{kept}", op.name(), pass + 1);
+                    list.say(format!("fold {}", part.name), fold);
+                }
+                RowPartKind::Value => {
+                    list.say(format!("value of the row {}", part.name), value.to_string());
+                }
+            }
+        }
+        let reason = match self.spec().items {
+            Some(_) => "",
+            None => "as many as hold 128 bytes of operands, at most 8: they stay in registers",
+        };
+        list.because("items per thread", self.items().to_string(), reason);
+        for class in self.row_classes() {
+            let rows = match class.longest {
+                Some(longest) => format!("rows up to {longest} columns"),
+                None => "longer rows".to_owned(),
+            };
+            let (team, reason) = match (class.rows(), class.longest) {
+                (1, Some(_)) => ("a block", "the row stays in registers"),
+                (1, None) => ("a block", "each pass reads the row again"),
+                _ => ("a warp", "the row stays in registers, and no barrier is needed"),
+            };
+            list.because(rows, format!("{team} of {} threads", class.team), reason);
+        }
     }
 }

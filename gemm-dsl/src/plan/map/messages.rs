@@ -52,6 +52,36 @@ pub(crate) fn result_types(stated: usize, count: usize) -> SpecError {
     )
 }
 
+pub(crate) fn row_result_without_fold(elem: Elem) -> SpecError {
+    SpecError::at_value(
+        &["map"],
+        format!(
+            "`-> {elem}[m]` is one value for each row, and the expression folds no row; fold one, \
+             as in `sum(x)`, or leave `[m]` out"
+        ),
+    )
+}
+
+pub(crate) fn varying_row_result(at: NodeSpan, elem: Elem) -> SpecError {
+    SpecError::at_tokens(
+        "map",
+        at,
+        format!(
+            "this value may differ between the columns of a row, and `{elem}[m]` is one value for \
+             each row; fold it, as in `sum(x)`, or leave `[m]` out"
+        ),
+    )
+}
+
+pub(crate) fn no_columns() -> SpecError {
+    SpecError::at_value(
+        &["map"],
+        "no operand or result has the index `[m, n]`, so a row has no number of columns; add an \
+         operand such as `x[m, n]`"
+            .to_owned(),
+    )
+}
+
 pub(crate) fn operand_of_u64(at: NodeSpan, name: &str) -> SpecError {
     SpecError::at_tokens(
         "map",

@@ -13,7 +13,8 @@ use crate::report::LaunchReport;
 use crate::shape::Shape;
 use gemm_dsl::error::counted;
 use gemm_dsl::ir::contract::ArrayAxis;
-use gemm_dsl::ir::{Elem, Extent, Operand, Ty};
+use gemm_dsl::ir::program::Array;
+use gemm_dsl::ir::{Elem, Extent, HostExpr, Operand, Ty};
 use gemm_dsl::spec::{Along, ArgSlot, EpilogueArg};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -80,10 +81,12 @@ fn apply_on<B: Finds>(
             }
             (ArgSlot::Array(_), Passed::Number { elem, .. }) => {
                 let remedy = "Upload the elements and pass a reference to them";
-                return Err(wrong(argument, format!("a number, an {elem}"), remedy));
+                let found = format!("a number, an {elem}");
+                return Err(wrong(argument.to_string(), argument.along, found, remedy));
             }
             (ArgSlot::Number(_), Passed::Array(_) | Passed::Result(_)) => {
-                return Err(wrong(argument, "an array".to_owned(), "Pass the number itself"));
+                let (found, remedy) = ("an array".to_owned(), "Pass the number itself");
+                return Err(wrong(argument.to_string(), argument.along, found, remedy));
             }
             (ArgSlot::Output(_), _) => {
                 unreachable!("MapSpec::operands: results are no operands")
@@ -91,9 +94,10 @@ fn apply_on<B: Finds>(
         }
     }
     let mut matrices = SmallVec::<[NamedMatrix<'_>; 8]>::new();
-    for (found, array) in written.iter().zip(outputs) {
+    for (found, array) in written.iter().zip(outputs).filter(|(_, array)| is_matrix(array)) {
         matrices.push(NamedMatrix::new(&array.name, found)?);
     }
+    let results = matrices.len();
     for (argument, source) in read.iter().filter(|(argument, _)| argument.along == Along::Mn) {
         matrices.push(NamedMatrix::new(&argument.name, source.located(&written))?);
     }
@@ -102,13 +106,14 @@ fn apply_on<B: Finds>(
     let (m, n) = form.extents(&shapes);
 
     let mut bound = SmallVec::<[(Operand, BoundArray<'_, B>); 8]>::new();
-    let mut of_operands = shapes[written.len()..].iter();
+    let (of_results, of_operands) = shapes.split_at(results);
+    let (mut of_results, mut of_operands) = (of_results.iter(), of_operands.iter());
     for (argument, source) in &read {
         let ArgSlot::Array(nth) = argument.slot else { continue };
         let found = source.located(&written);
         let array = match argument.along {
-            Along::N => vector(argument, found, n, "column")?,
-            Along::M => vector(argument, found, m, "row")?,
+            Along::N => vector(&argument.name, Along::N, found, n)?,
+            Along::M => vector(&argument.name, Along::M, found, m)?,
             Along::Mn => {
                 let Some(shape) = of_operands.next() else {
                     unreachable!("shapes: one for each matrix")
@@ -120,9 +125,13 @@ fn apply_on<B: Finds>(
         };
         bound.push((Operand::Input(nth), array));
     }
-    for ((found, array), shape) in written.iter().zip(outputs).zip(&shapes) {
-        let axes = form.axes(shape);
-        bound.push((array.operand, BoundArray::array(&array.name, found.place.clone(), &axes)));
+    for (found, array) in written.iter().zip(outputs) {
+        let shape = if is_matrix(array) { of_results.next() } else { None };
+        let bind = match shape {
+            Some(shape) => BoundArray::array(&array.name, found.place.clone(), &form.axes(shape)),
+            None => vector(&array.name, Along::M, found, m)?,
+        };
+        bound.push((array.operand, bind));
     }
     let values = program.program().bind(&[(Extent::M, m), (Extent::N, n)], &numbers)?;
     launch(on, program, &values, &bound)
@@ -236,24 +245,30 @@ impl Form {
     }
 }
 
-/// Vector operand, checked to have an element for each row or column.
+/// Returns true if a result has an element for each row and column.
+fn is_matrix(result: &Array<HostExpr>) -> bool {
+    result.dims.len() > 1
+}
+
+/// Vector of a call, checked to have an element for each row or column.
 fn vector<'n, B: Backend>(
-    argument: &'n EpilogueArg,
+    name: &'n str,
+    along: Along,
     found: &'n LocatedOperand<'_, B>,
     needed: u64,
-    line: &str,
 ) -> Result<BoundArray<'n, B>> {
-    let (_, has) = found.array(&argument.name)?;
+    let (_, has) = found.array(name)?;
     if let Some(shape) = found.shape {
         let given = format!("a matrix of {}x{}", shape.rows, shape.cols);
-        return Err(wrong(argument, given, "Pass a buffer, or a part of one"));
+        let operand = format!("{name}{along}");
+        return Err(wrong(operand, along, given, "Pass a buffer, or a part of one"));
     }
     if has < needed {
-        let name = if argument.along == Along::N { "n" } else { "m" };
-        let need = format!("{name} = {needed} are needed, one for each {line} of the results");
-        return Err(Error::WrongExtent { argument: argument.name.to_string(), has, need });
+        let (extent, line) = if along == Along::N { ("n", "column") } else { ("m", "row") };
+        let need = format!("{extent} = {needed} are needed, one for each {line} of the results");
+        return Err(Error::WrongExtent { argument: name.to_owned(), has, need });
     }
-    Ok(BoundArray::vector(&argument.name, found.place.clone(), needed))
+    Ok(BoundArray::vector(name, found.place.clone(), needed))
 }
 
 /// Checks the type of a number that a call passes by name.
@@ -283,20 +298,20 @@ fn no_result(argument: &EpilogueArg, number: usize, results: usize) -> Error {
         ),
         _ => ("a result".to_owned(), "Only an `[m, n]` operand can be in place"),
     };
-    wrong(argument, found, remedy)
+    wrong(argument.to_string(), argument.along, found, remedy)
 }
 
 fn no_batch() -> ! {
     unreachable!("MapSpec::operands: no operand has the index `batch`")
 }
 
-fn wrong(argument: &EpilogueArg, found: String, remedy: &'static str) -> Error {
-    let needed = match argument.along {
+fn wrong(operand: String, along: Along, found: String, remedy: &'static str) -> Error {
+    let needed = match along {
         Along::Nothing => "a number",
         Along::N => "a vector with an element for each column",
         Along::M => "a vector with an element for each row",
         Along::Mn => "a matrix of the shape of the results",
         Along::Batch | Along::BatchN | Along::BatchM => no_batch(),
     };
-    Error::WrongOperand { operand: argument.to_string(), needed, found, remedy }
+    Error::WrongOperand { operand, needed, found, remedy }
 }

@@ -4,7 +4,7 @@
 use super::super::operands::{M, MN, N};
 use super::super::reduce::sealed::Writes;
 use crate::dyn_array::AnyInput;
-use crate::operand::{Input, InputOf, OutputOf, VectorOf};
+use crate::operand::{Input, InputOf, OutputOf, VectorMut, VectorOf};
 use gemm_dsl::ir::Elem;
 use gemm_dsl::spec::Along;
 use gemm_dsl::target::element::Element;
@@ -59,12 +59,22 @@ pub trait MapKind: sealed::Kind {}
 )]
 pub trait MapOperands: sealed::Kinds {}
 
-/// Results of a [`Map`](crate::Map), as its type lists them: [`MN<T>`](MN), or a tuple of two to
-/// four of them.
+/// Kind of a result in the type of a [`Map`](crate::Map): [`MN<T>`](MN), or [`M<T>`](M) for one
+/// value for each row.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a kind of result",
+    label = "not a kind of result",
+    note = "the kinds are `MN<T>`, and `M<T>` for one value for each row"
+)]
+pub trait MapResult: sealed::Kind {}
+
+/// Results of a [`Map`](crate::Map), as its type lists them: [`MN<T>`](MN) or [`M<T>`](M), or a
+/// tuple of two to four of them.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a list of results",
     label = "not a list of results",
-    note = "a result is `MN<T>`; several are a tuple, such as `(MN, MN<bf16>)`"
+    note = "a result is `MN<T>`, or `M<T>` for one value for each row; several are a tuple, such as \
+            `(MN, MN<bf16>)`"
 )]
 pub trait MapResults: sealed::Results {}
 
@@ -89,7 +99,7 @@ pub trait MapInput<K>: Pass {}
 pub trait MapInputs<E>: PassAll {}
 
 /// Arrays for the results `R` of a [`Map`](crate::Map): a mutable reference to a matrix or vector,
-/// or a tuple of them.
+/// or a tuple of them. A result [`M`] takes a vector.
 #[diagnostic::on_unimplemented(
     message = "the kernel has the results `{R}`, but is given `{Self}` for them",
     label = "not accepted for the results `{R}`",
@@ -127,7 +137,7 @@ pub mod sealed {
     }
 
     pub trait Results {
-        const ELEMS: &'static [Elem];
+        const KINDS: &'static [(Along, Elem)];
     }
 
     pub trait Pass {
@@ -251,23 +261,30 @@ macro_rules! lists {
 lists!([(K0 G0 0)] (K1 G1 1) (K2 G2 2) (K3 G3 3) (K4 G4 4) (K5 G5 5) (K6 G6 6) (K7 G7 7) (K8 G8 8)
     (K9 G9 9) (K10 G10 10) (K11 G11 11));
 
-impl<T: Element> MapResults for MN<T> {}
+macro_rules! result {
+    ($($kind:ident),*) => {$(
+        impl<T: Element> MapResult for $kind<T> {}
+        impl<T: Element> MapResults for $kind<T> {}
 
-impl<T: Element> sealed::Results for MN<T> {
-    const ELEMS: &'static [Elem] = &[T::ELEM];
+        impl<T: Element> sealed::Results for $kind<T> {
+            const KINDS: &'static [(Along, Elem)] = &[<Self as sealed::Kind>::KIND];
+        }
+    )*};
 }
+result!(MN, M);
 
 impl<T: Element, V: OutputOf<T> + ?Sized> MapOutputs<MN<T>> for &mut V {}
+impl<T: Element, V: VectorMut<Element = T> + ?Sized> MapOutputs<M<T>> for &mut V {}
 
 macro_rules! results {
-    ($($($elem:ident $given:ident)*;)*) => {$(
-        impl<$($elem: Element,)*> MapResults for ($(MN<$elem>,)*) {}
+    ($($($kind:ident $given:ident)*;)*) => {$(
+        impl<$($kind: MapResult,)*> MapResults for ($($kind,)*) {}
 
-        impl<$($elem: Element,)*> sealed::Results for ($(MN<$elem>,)*) {
-            const ELEMS: &'static [Elem] = &[$($elem::ELEM,)*];
+        impl<$($kind: MapResult,)*> sealed::Results for ($($kind,)*) {
+            const KINDS: &'static [(Along, Elem)] = &[$($kind::KIND,)*];
         }
 
-        impl<$($elem: Element, $given: MapOutputs<MN<$elem>>,)*> MapOutputs<($(MN<$elem>,)*)>
+        impl<$($kind: MapResult, $given: MapOutputs<$kind>,)*> MapOutputs<($($kind,)*)>
             for ($($given,)*)
         {
         }

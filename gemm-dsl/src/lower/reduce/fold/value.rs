@@ -60,7 +60,7 @@ impl Operator {
 }
 
 /// Sum of no elements: −0, the identity of IEEE addition.
-pub(super) fn none_added(elem: Elem) -> Expr {
+pub(in crate::lower) fn none_added(elem: Elem) -> Expr {
     match elem {
         Elem::F32 => Expr::F32(-0.0),
         Elem::F64 => Expr::F64(-0.0),
@@ -69,7 +69,7 @@ pub(super) fn none_added(elem: Elem) -> Expr {
 }
 
 /// Greatest or smallest value of a type.
-pub(super) fn extreme(elem: Elem, greatest: bool) -> Expr {
+pub(in crate::lower) fn extreme(elem: Elem, greatest: bool) -> Expr {
     match elem {
         Elem::F32 if greatest => Expr::F32(f32::INFINITY),
         Elem::F32 => Expr::F32(f32::NEG_INFINITY),

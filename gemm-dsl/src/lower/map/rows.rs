@@ -1,0 +1,301 @@
+//! Kernels that fold over rows. A warp or a block computes a row: it folds the row's elements in
+//! one or more passes, and then computes the results.
+//!
+//! **Order of the elements.** Thread `t` of a team folds, for each item in turn, the elements of
+//! item `item * TEAM + t`. A tree of shuffles folds the values of a warp, and every thread folds the
+//! values of the warps in their order. All kernels for rows of one length have the same team, so
+//! they give the same bits.
+
+mod pass;
+mod program;
+mod team;
+#[cfg(test)]
+mod tests;
+mod value;
+
+use super::arrays::{Array, Arrays, Parameter};
+use super::{Rows, thread};
+use crate::expr::{FoldOp, Lowered, RowExpression, RowPart, RowPartKind, Type, ValueType};
+use crate::ir::{
+    BufferId, Const, Elem, Expr, Geometry, IrError, KernelBuilder, Names, Special, Var, Variant,
+    VerifiedKernel,
+};
+use crate::lower::conversions::in_expression;
+use crate::lower::reduce::{extreme, none_added};
+use crate::plan::{MapPlan, RowClass};
+use crate::spec::Along;
+use crate::target::arch::WARP;
+pub(super) use program::steps;
+
+/// Device function of a part or of a result; `None` if it is one of its parameters.
+type Function = Option<Lowered>;
+
+/// Kernel for the rows of one class.
+struct RowKernel<'k> {
+    plan: &'k MapPlan,
+    expression: &'k RowExpression,
+    class: RowClass,
+    /// True for 16-byte accesses.
+    is_wide: bool,
+    arrays: Arrays,
+    parts: Vec<Function>,
+    results: Vec<Function>,
+    /// Names in the source.
+    names: Vec<String>,
+    team: Const,
+    items: Const,
+}
+
+/// What a thread knows of its row.
+struct Row {
+    row: Expr,
+    /// Index of the thread in its team.
+    member: Expr,
+    /// Registers with the elements of `[m, n]` operands; `None` for other operands.
+    elements: Vec<Option<BufferId>>,
+    /// Element of each `[m]` operand.
+    of_row: Vec<Option<Var>>,
+    /// Value of each part that is computed.
+    parts: Vec<Option<Var>>,
+    /// Registers with the arguments of folds that are kept.
+    kept: Vec<Option<BufferId>>,
+}
+
+/// Builds a kernel of a class.
+fn kernel(
+    plan: &MapPlan,
+    expression: &RowExpression,
+    class: RowClass,
+    rows: Rows,
+) -> Result<VerifiedKernel, IrError> {
+    let mut b = KernelBuilder::new(plan.kernel_name() + class.suffix(plan));
+    title(&mut b, plan, class, rows);
+    b.variant(if rows == Rows::Any { Variant::Scalar } else { Variant::Vector });
+    // A result may be the same array as an operand.
+    b.in_place();
+    let mut spelt = Names::without(INTERNAL);
+    let names: Vec<String> = expression.parts.iter().map(|part| spelt.fresh(&part.name)).collect();
+    let parts = expression.parts.iter().zip(&names).map(|(part, name)| {
+        let (function, meaning) = match part.kind {
+            RowPartKind::Fold { .. } => {
+                (format!("{name}_at"), format!("Value that `{name}` folds."))
+            }
+            RowPartKind::Value => (format!("{name}_of_row"), format!("`{name}` of a row.")),
+        };
+        if part.closure.is_parameter() {
+            return None;
+        }
+        let function = spelt.fresh(&function);
+        Some(part.closure.lower_described(&mut b, &function, &part.typing, &meaning))
+    });
+    let parts = parts.collect();
+    let count = expression.results.len();
+    let results = expression.results.iter().enumerate().map(|(nth, result)| {
+        if result.closure.is_parameter() {
+            return None;
+        }
+        let (name, meaning) = match count {
+            1 => ("result".to_owned(), "Result of the spec.".to_owned()),
+            _ => (format!("result_{nth}"), format!("Result {nth} of the spec.")),
+        };
+        Some(result.closure.lower_described(&mut b, &name, &result.typing, &meaning))
+    });
+    let results = results.collect();
+    let block = b.constant("BLOCK", class.block as i32, "threads per block");
+    let team = match class.rows() {
+        1 => block,
+        _ => b.constant("TEAM", class.team as i32, "threads per row"),
+    };
+    let unit = match rows {
+        Rows::Any => format!("items per thread, of {} elements", plan.vector()),
+        _ => format!("items per thread, of {} elements in vectors of 16 bytes", plan.vector()),
+    };
+    let items = b.constant("ITEMS", class.items as i32, unit);
+    b.launch_bounds(block);
+    let arrays = Arrays::declare(&mut b, plan, rows);
+    let rows_of_block = match class.rows() {
+        1 => Expr::I32(1),
+        _ => b.constant("ROWS", Expr::from(block) / team, "rows per block").into(),
+    };
+    let grid = match class.rows() {
+        1 => arrays.m.into(),
+        _ => Expr::from(arrays.m).div_ceil(rows_of_block.clone().wide()),
+    };
+    let grid = [grid, 1u64.into(), 1u64.into()];
+    b.geometry(Geometry { block: (class.block, 1), grid, blocks_per_sm: None });
+    let is_wide = rows != Rows::Any;
+    let kernel =
+        RowKernel { plan, expression, class, is_wide, arrays, parts, results, names, team, items };
+    kernel.build(&mut b, rows_of_block);
+    b.finish()
+}
+
+/// Names that the kernels contain.
+const INTERNAL: [&str; 16] = [
+    "row", "item", "lane", "col", "begin", "member", "tid", "step", "warp", "other", "term", "r",
+    "result", "m", "n", "out",
+];
+
+fn title(b: &mut KernelBuilder, plan: &MapPlan, class: RowClass, rows: Rows) {
+    let (team, keeps) = match (class.rows(), class.longest) {
+        (1, Some(_)) => ("A block computes a row", "keeps it in registers"),
+        (1, None) => ("A block computes a row", "reads it once for each pass"),
+        _ => ("A warp computes a row", "keeps it in registers"),
+    };
+    b.title("Kernel over whole rows, m rows of n elements.");
+    b.title(format!("Generated from row_kernel!({})", plan.spec()));
+    let length = match class.longest {
+        Some(longest) => format!("up to {longest} columns"),
+        None => "more columns".to_owned(),
+    };
+    b.title(format!("For rows of {length}. {team} and {keeps}."));
+    b.title(match rows {
+        Rows::Any => "Scalar variant without 16-byte accesses, for any alignment and strides.",
+        _ => "Vector variant with 16-byte accesses, for aligned rows of whole vectors.",
+    });
+}
+
+impl RowKernel<'_> {
+    fn build(&self, b: &mut KernelBuilder, rows_of_block: Expr) {
+        if self.class.rows() == 1 {
+            let row = b.let_("row", Expr::from(Special::BlockX).wide());
+            let member = b.let_("tid", thread());
+            return self.row(b, row.into(), member.into());
+        }
+        let warp = thread() / self.team;
+        let row = Expr::from(Special::BlockX).wide() * rows_of_block + warp;
+        let row = b.let_("row", row);
+        let member = b.let_("member", thread() % self.team);
+        b.if_(Expr::from(row).lt(self.arrays.m), |b| self.row(b, row.into(), member.into()));
+    }
+
+    /// Computes a row.
+    fn row(&self, b: &mut KernelBuilder, row: Expr, member: Expr) {
+        let count = self.expression.parts.len();
+        let (parts, kept) = (vec![None; count], vec![None; count]);
+        let of_row = self.row_elements(b, &row);
+        let elements = vec![None; self.arrays.operands.len()];
+        let mut row = Row { row, member, elements, of_row, parts, kept };
+        if self.class.longest.is_some() {
+            self.registers(b, &mut row, |_| true);
+            if row.elements.iter().any(Option::is_some) {
+                b.comment("The loads of all items are in flight together.");
+                self.load(b, &row, &Expr::I32(0));
+            }
+        }
+        let folds = self.expression.parts.iter().filter(|part| part.is_fold());
+        let passes = folds.map(|part| part.pass + 1).max().unwrap_or(0);
+        for pass in 0..passes {
+            self.values(b, &mut row, pass);
+            self.fold(b, &mut row, pass);
+        }
+        self.values(b, &mut row, passes);
+        self.store(b, &mut row);
+        self.store_of_row(b, &row);
+    }
+
+    /// Loads the elements of `[m]` operands.
+    fn row_elements(&self, b: &mut KernelBuilder, row: &Expr) -> Vec<Option<Var>> {
+        let mut of_row = Vec::new();
+        for (nth, operand) in self.arrays.operands.iter().enumerate() {
+            of_row.push(match operand {
+                Parameter::Array(array) if array.along == Along::M => {
+                    let element = in_expression(array.at(row.clone(), Expr::I32(0)).load());
+                    Some(b.let_(&format!("e{nth}"), element))
+                }
+                _ => None,
+            });
+        }
+        of_row
+    }
+
+    /// Declares the registers of the `[m, n]` operands that a pass reads.
+    fn registers(&self, b: &mut KernelBuilder, row: &mut Row, reads: impl Fn(&str) -> bool) {
+        let dims = [Expr::from(self.items), Expr::I32(self.plan.vector() as i32)];
+        for (nth, operand) in self.arrays.operands.iter().enumerate() {
+            let name = &self.arrays.names[nth];
+            row.elements[nth] = match operand {
+                Parameter::Array(array) if array.along == Along::Mn && reads(name) => {
+                    let meaning = format!("elements of `{name}`");
+                    Some(b.registers(&format!("e{nth}"), array.elem(), dims.clone(), meaning))
+                }
+                _ => None,
+            };
+        }
+    }
+
+    /// Computes the values of the row that are known before a pass.
+    fn values(&self, b: &mut KernelBuilder, row: &mut Row, pass: usize) {
+        for (nth, part) in self.expression.parts.iter().enumerate() {
+            if part.is_fold() || part.pass != pass {
+                continue;
+            }
+            let value = self.value(&part.closure, self.parts[nth].as_ref(), row, None);
+            row.parts[nth] = Some(b.let_(&self.names[nth], value));
+        }
+    }
+
+    /// Array of the operand with this index.
+    fn array(&self, nth: usize) -> Option<Array> {
+        match self.arrays.operands[nth] {
+            Parameter::Array(array) => Some(array),
+            Parameter::Number(_) => None,
+        }
+    }
+}
+
+impl RowPart {
+    fn is_fold(&self) -> bool {
+        matches!(self.kind, RowPartKind::Fold { .. })
+    }
+
+    /// Operator of a fold.
+    fn op(&self) -> Option<FoldOp> {
+        match self.kind {
+            RowPartKind::Fold { op, .. } => Some(op),
+            RowPartKind::Value => None,
+        }
+    }
+
+    /// Name under which later closures read the argument of a fold.
+    fn kept(&self) -> Option<&str> {
+        match &self.kind {
+            RowPartKind::Fold { kept, .. } => kept.as_deref(),
+            RowPartKind::Value => None,
+        }
+    }
+
+    /// Element type of the part's value.
+    fn elem(&self) -> Elem {
+        match self.value.ty() {
+            Type::F32 => Elem::F32,
+            Type::F64 => Elem::F64,
+            Type::Int => Elem::I64,
+            Type::Bool => unreachable!("RowExpression: no part is a boolean"),
+        }
+    }
+
+    /// Value of a fold without elements.
+    fn identity(&self) -> Expr {
+        let one = |elem| match elem {
+            Elem::F32 => Expr::F32(1.0),
+            Elem::F64 => Expr::F64(1.0),
+            _ => Expr::I64(1),
+        };
+        let end = |greatest: bool| match (self.value, greatest) {
+            (ValueType::Int { most, .. }, true) => Expr::I64(most as i64),
+            (ValueType::Int { least, .. }, false) => Expr::I64(least as i64),
+            (_, greatest) => extreme(self.elem(), greatest),
+        };
+        match self.op() {
+            Some(FoldOp::Prod) => one(self.elem()),
+            Some(FoldOp::Max) => end(false),
+            Some(FoldOp::Min) => end(true),
+            Some(FoldOp::Sum) | None => none_added(self.elem()),
+        }
+    }
+}
+
+fn warps(class: RowClass) -> u32 {
+    class.team / WARP
+}

@@ -1,0 +1,80 @@
+//! Folds the values of the threads that compute a row.
+
+use super::{Row, RowKernel, warps};
+use crate::expr::{FoldOp, RowPart};
+use crate::ir::{Access, BufferLayout, Change, Expr, For, Intrinsic, KernelBuilder, Unroll, Var};
+use crate::target::arch;
+
+const WARP: i32 = arch::WARP as i32;
+
+impl RowKernel<'_> {
+    /// Folds the values of the threads of a team. Every thread gets the result.
+    pub(super) fn fold_team(&self, b: &mut KernelBuilder, row: &Row, folds: &[(usize, &RowPart)]) {
+        let vars = folds.iter().filter_map(|(nth, part)| Some((*nth, *part, row.parts[*nth]?)));
+        let vars: Vec<(usize, &RowPart, Var)> = vars.collect();
+        b.comment("Every lane gets the result of its warp.");
+        let head = For::above(WARP / 2, 0).change(Change::Div(2.into())).unroll(Unroll::Full);
+        b.loop_("step", head, |b, step| {
+            for (_, part, var) in &vars {
+                let other = Expr::Call(Intrinsic::ShuffleXor, vec![(*var).into(), step.into()]);
+                let other = match part.reads_twice() {
+                    true => b.let_("other", other).into(),
+                    false => other,
+                };
+                b.assign(*var, part.combined((*var).into(), other));
+            }
+        });
+        if warps(self.class) > 1 {
+            self.fold_warps(b, row, &vars);
+        }
+    }
+
+    /// Folds the values of the warps of a block.
+    fn fold_warps(&self, b: &mut KernelBuilder, row: &Row, vars: &[(usize, &RowPart, Var)]) {
+        let warps = b.constant("WARPS", Expr::from(self.team) / WARP, "warps per block");
+        let mut shared = Vec::new();
+        for (nth, part, _) in vars {
+            let name = format!("{}_of_warps", self.names[*nth]);
+            let meaning = format!("`{}` of each warp", self.names[*nth]);
+            let layout = BufferLayout::row_major(1);
+            shared.push(b.shared(&name, part.elem(), [warps.into()], layout, meaning));
+        }
+        b.comment("Every thread folds the results of the warps in their order.");
+        b.if_((row.member.clone() % WARP).equals(0), |b| {
+            for ((_, _, var), shared) in vars.iter().zip(&shared) {
+                b.store(Access::new(*shared, [row.member.clone() / WARP]), *var);
+            }
+        });
+        b.barrier();
+        for ((_, _, var), shared) in vars.iter().zip(&shared) {
+            b.assign(*var, Access::new(*shared, [Expr::I32(0)]).load());
+        }
+        b.loop_("warp", For::below(1, warps).unroll(Unroll::Full), |b, warp| {
+            for ((_, part, var), shared) in vars.iter().zip(&shared) {
+                let other = Access::new(*shared, [warp.into()]).load();
+                b.assign(*var, part.combined((*var).into(), other));
+            }
+        });
+    }
+}
+
+impl RowPart {
+    /// Returns true if the operator reads its operands twice.
+    pub(super) fn reads_twice(&self) -> bool {
+        let is_extreme = matches!(self.op(), Some(FoldOp::Max | FoldOp::Min));
+        is_extreme && !self.elem().is_float()
+    }
+
+    /// Combines two values of a fold.
+    pub(super) fn combined(&self, a: Expr, b: Expr) -> Expr {
+        let is_float = self.elem().is_float();
+        match self.op() {
+            Some(FoldOp::Prod) => a * b,
+            Some(FoldOp::Max) if is_float => Expr::Call(Intrinsic::Maximum, vec![a, b]),
+            Some(FoldOp::Min) if is_float => Expr::Call(Intrinsic::Minimum, vec![a, b]),
+            Some(FoldOp::Max) => a.max(b),
+            Some(FoldOp::Min) => a.min(b),
+            Some(FoldOp::Sum) | None => a + b,
+        }
+    }
+}

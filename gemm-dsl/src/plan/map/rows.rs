@@ -1,0 +1,84 @@
+//! Kernels of whole rows: how many threads compute a row, and what they keep of it.
+
+use super::MapPlan;
+use crate::expr::{RowExpression, RowPartKind};
+use crate::target::arch::{BLOCK_THREADS, WARP};
+
+/// Bytes of operands that a thread keeps in registers by default.
+const KEPT_BYTES: u32 = 128;
+
+/// Default for the maximum number of items of a thread.
+const MAX_ITEMS: u32 = 8;
+
+/// Maximum number of items that a thread loads together if it reads the row several times.
+const MAX_LOADED: u32 = 4;
+
+/// Maximum number of columns of a row.
+pub(crate) const MAX_COLUMNS: u32 = 1 << 30;
+
+/// Rows of some lengths, which the same kernels compute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RowClass {
+    /// Threads that compute a row together: a warp or a block.
+    pub(crate) team: u32,
+    /// Threads of a block.
+    pub(crate) block: u32,
+    /// Items that a thread loads together.
+    pub(crate) items: u32,
+    /// Longest row of the class that fits in the registers of the team; `None` if threads read the
+    /// row once for each pass.
+    pub(crate) longest: Option<u32>,
+}
+
+impl RowClass {
+    /// Suffix of the names of the kernels.
+    pub(crate) fn suffix(self, plan: &MapPlan) -> &'static str {
+        match (self.longest, self.team) {
+            (None, _) => "_long",
+            (_, team) if team == plan.block() => "",
+            (_, team) if team < plan.block() => "_short",
+            _ => "_wide",
+        }
+    }
+
+    /// Rows of a block.
+    pub(crate) fn rows(self) -> u32 {
+        self.block / self.team
+    }
+}
+
+impl MapPlan {
+    /// Expression with folds, split into parts, if the kernel folds over rows.
+    pub(crate) fn rows(&self) -> Option<RowExpression> {
+        self.spec().rows()
+    }
+
+    /// Classes of rows of a kernel that folds over rows, from the shortest rows to the longest.
+    pub(crate) fn row_classes(&self) -> Vec<RowClass> {
+        let (block, items) = (self.block(), self.items());
+        let wide = (4 * block).min(BLOCK_THREADS);
+        let kept = |team: u32, block: u32| {
+            let longest = (team * items).saturating_mul(self.vector()).min(MAX_COLUMNS);
+            RowClass { team, block, items, longest: Some(longest) }
+        };
+        let mut classes = Vec::new();
+        if block > WARP {
+            classes.push(kept(WARP, block));
+        }
+        classes.push(kept(block, block));
+        if wide > block {
+            classes.push(kept(wide, wide));
+        }
+        let items = items.min(MAX_LOADED);
+        classes.push(RowClass { team: wide, block: wide, items, longest: None });
+        classes
+    }
+}
+
+/// Default for the number of items of a thread.
+pub(super) fn items(expression: &RowExpression, vector: u32, loaded: u32) -> u32 {
+    let keeps = |kind: &RowPartKind| matches!(kind, RowPartKind::Fold { kept: Some(_), .. });
+    let computed = expression.parts.iter().filter(|part| keeps(&part.kind));
+    let computed: u32 = computed.map(|part| part.typing.float.elem().size()).sum();
+    (KEPT_BYTES / (vector * loaded.max(computed).max(1))).clamp(1, MAX_ITEMS)
+}
