@@ -8,7 +8,6 @@ use crate::error::Error;
 use crate::error::Result;
 use crate::kernel::operands::OperandsFor;
 use crate::tune::{Answer, answer, trials};
-use gemm_dsl::SpecErrors;
 use gemm_dsl::spec::{Accuracy, Batch, Epilogue, SgemmSpec};
 use gemm_dsl::tables::SgemmProblem;
 use std::ops::Deref;
@@ -87,7 +86,7 @@ impl<'a, E, O> SgemmCall<'a, E, O> {
         let (layout, padded) = (problem.shape.lies(), problem.shape.padded);
         let plan = |rule| {
             let spec: SgemmSpec = table.spec(rule, layout, padded, asked)?;
-            Ok::<_, SpecErrors>(spec.plan()?)
+            spec.plan()
         };
         let trials = trials(first, table.table.rules().len(), plan)?;
         let CallFeatures { scaled, batch, epilogue } = asked;
