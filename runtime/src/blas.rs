@@ -7,6 +7,7 @@ mod rule_lines;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod tuned;
 mod warm;
 
 use crate::compile::Arch;
@@ -34,6 +35,7 @@ use tables::{CallFeatures, Shipped, Tables};
 
 pub use calls::SgemmCalls;
 pub use epilogue::{Epilogue, EpilogueSlot};
+pub use tuned::TunedCall;
 pub use warm::warm;
 
 /// C = alpha·A·B + beta·C for matrices of `f32` on a device.
@@ -109,6 +111,7 @@ where
         accuracy: Accuracy::Ieee,
         epilogue: None,
         operands: (),
+        tuned: None,
     }
 }
 
@@ -129,12 +132,25 @@ pub struct SgemmCall<'a, E = (), O = ()> {
     accuracy: Accuracy,
     epilogue: Option<Epilogue<E>>,
     operands: O,
+    /// Answer that precedes the table.
+    tuned: Option<&'a TunedCall>,
 }
 
 /// Table for a call, with the features that the call needs.
 struct TableCall<'e> {
     table: &'static Shipped,
     asked: CallFeatures<'e>,
+    tuned: Option<&'e TunedCall>,
+}
+
+impl<'e> TableCall<'e> {
+    /// Line for a problem: that of the answer, or else of the table.
+    fn chosen(&self, problem: &SgemmProblem) -> Result<&'e str> {
+        match self.tuned.and_then(|tuned| tuned.chosen(problem, self.asked)) {
+            Some((_, line)) => Ok(line),
+            None => Ok(self.table.chosen(problem, self.asked)?.1),
+        }
+    }
 }
 
 impl Chooses for TableCall<'_> {
@@ -144,7 +160,7 @@ impl Chooses for TableCall<'_> {
 
     fn line(&self, problem: &SgemmProblem) -> Result<&str> {
         span!("choose");
-        let (_, line) = self.table.chosen(problem, self.asked)?;
+        let line = self.chosen(problem)?;
         event!("chosen", spec = line);
         Ok(line)
     }
@@ -183,9 +199,9 @@ impl<'a> SgemmCall<'a> {
     /// If a rule has no registers for the operands of an epilogue, the next rule whose condition
     /// holds is taken. [`choice`](SgemmCall::choice) returns the chosen rule.
     pub fn epilogue<E: Operands>(self, epilogue: Epilogue<E>) -> SgemmCall<'a, E, E::Unset<'a>> {
-        let Self { a, b, c, splits, alpha, beta, accuracy, .. } = self;
+        let Self { a, b, c, splits, alpha, beta, accuracy, tuned, .. } = self;
         let (epilogue, operands) = (Some(epilogue), E::Unset::default());
-        SgemmCall { a, b, c, splits, alpha, beta, accuracy, epilogue, operands }
+        SgemmCall { a, b, c, splits, alpha, beta, accuracy, epilogue, operands, tuned }
     }
 }
 
@@ -193,8 +209,8 @@ impl<'a, E> SgemmCall<'a, E> {
     /// Passes all operands of the epilogue as a tuple, in the order of its type: `(&bias, 0.5)` for
     /// an `Epilogue<(N, f32)>`. A single operand needs no tuple.
     pub fn operands<O: OperandsFor<E>>(self, operands: O) -> SgemmCall<'a, E, O> {
-        let Self { a, b, c, splits, alpha, beta, accuracy, epilogue, .. } = self;
-        SgemmCall { a, b, c, splits, alpha, beta, accuracy, epilogue, operands }
+        let Self { a, b, c, splits, alpha, beta, accuracy, epilogue, tuned, .. } = self;
+        SgemmCall { a, b, c, splits, alpha, beta, accuracy, epilogue, operands, tuned }
     }
 }
 
@@ -265,12 +281,12 @@ impl<'a, E, O> SgemmCall<'a, E, O> {
         O: OperandsFor<E>,
     {
         let features = self.features()?;
-        let splits = self.splits_of_factors();
+        let (splits, tuned) = (self.splits_of_factors(), self.answer());
         let Self { a, b, mut c, alpha, beta, epilogue, mut operands, .. } = self;
         let is_row_major = c.shape().is_row_major();
         let epilogue = epilogue.as_ref().map(|epilogue| epilogue.for_c(is_row_major));
         let asked = CallFeatures { epilogue, ..features };
-        let asks = TableCall { table: tables.table(asked), asked };
+        let asks = TableCall { table: tables.table(asked), asked, tuned };
         let factors = asked.scaled.then_some([alpha, beta]);
         let mut operands = ScaledOperands { factors, operands: &mut operands };
         if is_row_major {
@@ -341,8 +357,12 @@ impl<'a, E, O> SgemmCall<'a, E, O> {
     where
         O: OperandsFor<E>,
     {
-        let TableCall { table, asked } = self.asks(tables)?;
-        table.choice(&self.problem(device, asked)?, asked)
+        let asks = self.asks(tables)?;
+        let problem = self.problem(device, asks.asked)?;
+        match asks.tuned.and_then(|tuned| tuned.chosen(&problem, asks.asked)) {
+            Some((rule, line)) => asks.table.table.reason(rule, &problem, line.to_owned()),
+            None => asks.table.choice(&problem, asks.asked),
+        }
     }
 
     /// Compiles the kernels of this call before its launch. [`warm`] compiles the kernels of many
@@ -368,8 +388,8 @@ impl<'a, E, O> SgemmCall<'a, E, O> {
     where
         O: OperandsFor<E>,
     {
-        let TableCall { table, asked } = self.asks(tables)?;
-        let (_, line) = table.chosen(&self.problem(device, asked)?, asked)?;
+        let asks = self.asks(tables)?;
+        let line = asks.chosen(&self.problem(device, asks.asked)?)?;
         let program = device.programs().get::<SgemmSpec>(line);
         let given = program.and_then(|program| with_splits(program, self.splits_of_factors()));
         Ok((line, given.map(|(program, _)| program)))
@@ -418,7 +438,7 @@ impl<'a, E, O> SgemmCall<'a, E, O> {
         let is_row_major = self.c.shape().is_row_major();
         let epilogue = self.epilogue.as_ref().map(|epilogue| epilogue.for_c(is_row_major));
         let asked = CallFeatures { epilogue, ..self.features()? };
-        Ok(TableCall { table: tables.table(asked), asked })
+        Ok(TableCall { table: tables.table(asked), asked, tuned: self.answer() })
     }
 
     /// Features of this call other than the epilogue, after checking the matrices.

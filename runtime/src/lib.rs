@@ -149,9 +149,11 @@ pub mod generic {
     pub use crate::kernel::{Call, Choice, Folds, Kernel, MapCall, Maps, NamedArrays, Table};
 }
 
-/// Choice of a spec by its time on the user's shape: answers of [`SgemmTable::autotune`].
+/// Choice of a spec by its time on the user's shape: answers of [`SgemmTable::autotune`] and
+/// [`SgemmCall::autotune`].
 pub mod tuning {
-    pub use crate::tune::{Basis, Candidate, Tuned};
+    pub use crate::blas::TunedCall;
+    pub use crate::tune::{Answer, Basis, Candidate, Tuned};
 }
 
 /// Traits in the bounds of kernels and views. Only generic code needs to name them.

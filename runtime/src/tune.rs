@@ -13,7 +13,7 @@ mod record;
 mod tests;
 mod timing;
 
-pub use answer::{Basis, Candidate, Tuned};
+pub use answer::{Answer, Basis, Candidate, Tuned};
 #[cfg(feature = "sim")]
 pub use loads::{CountedLaunch, compiled_work, estimated_registers, gemm_loads, samples_along};
 
@@ -25,6 +25,7 @@ use crate::program::CachedProgram;
 use crate::trace::{event, span};
 use crate::warm_up::warm_up;
 use answer::Outcome;
+use gemm_dsl::SpecErrors;
 use gemm_dsl::plan::SgemmPlan;
 use gemm_dsl::spec::SgemmSpec;
 use gemm_dsl::tables::{SgemmProblem, SgemmShape, TableFamily as _};
@@ -103,7 +104,7 @@ impl<E> SgemmTable<E> {
     /// For the best answer, let no other work run on the GPU.
     ///
     /// On the simulator, the times are predictions for an H200, and nothing is measured.
-    /// [`Tuned::basis`] returns the origin of the times.
+    /// [`Answer::basis`] returns the origin of the times.
     ///
     /// # Budget
     ///
@@ -134,41 +135,53 @@ impl<E> SgemmTable<E> {
         shape: impl Into<SgemmShape>,
         budget: Duration,
     ) -> Result<Tuned<E>> {
-        span!("autotune");
-        let start = Instant::now();
         let problem = problem(shape.into(), device);
-        let condition = condition(&problem);
-        let trials = trials(self, &problem)?;
-        operands::check(trials[0].plan.spec(), &problem.shape)?;
-        let device_name = device.gpu().map(|gpu| {
-            let (arch, sms) = (gpu.arch().to_string(), gpu.multiprocessors().to_string());
-            (gpu, [gpu.name().to_owned(), arch, sms, format!("driver {}", gpu.driver())])
-        });
-        let key = device_name.map(|(gpu, name)| {
-            let name = name.each_ref().map(String::as_str);
-            (gpu, record::key(&name, self.text(), &condition))
-        });
-        let specs: Vec<Candidate> = trials.iter().map(|trial| trial.candidate.clone()).collect();
-        let cached = key.as_ref().filter(|_| !budget.is_zero()).and_then(|(gpu, key)| {
-            record::find(gpu.cache(), *key, compile::newest_used(), budget, &specs)
-        });
-        let is_cached = cached.is_some();
-        let Record { outcome, candidates } = match cached {
-            Some(record) => record,
-            None => {
-                let clock = Clock { start, budget };
-                let record = tune(device, &problem, trials, clock)?;
-                if let (Some((gpu, key)), Basis::Measured) = (key, record.outcome.basis) {
-                    record::store(gpu.cache(), key, compile::newest_used(), &record);
-                }
-                record
-            }
-        };
-        let plan: SgemmPlan = candidates[outcome.chosen].spec.parse()?;
+        let (rules, first) = (self.rules(), self.rule(&problem)?);
+        let layout = SgemmSpec::layout_index(&problem);
+        let plan = |rule: usize| rules[rule].spec.plan_for_layout(layout);
+        let trials = trials(first, rules.len(), plan)?;
+        let answer = answer(device, &problem, trials, self.text(), budget)?;
+        let plan: SgemmPlan = answer.spec().parse()?;
         let kernel = Kernel::planned(&plan)?;
-        event!("tuned", spec = kernel);
-        Ok(Tuned { table: self.clone(), kernel, condition, outcome, candidates, is_cached })
+        Ok(Tuned { table: self.clone(), kernel, answer })
     }
+}
+
+/// Finds the fastest of the candidates for a problem: in the cache, or by their times. `table` has
+/// all that determines the candidates besides the problem.
+pub(crate) fn answer(
+    device: &Device,
+    problem: &SgemmProblem,
+    trials: Vec<Trial>,
+    table: &str,
+    budget: Duration,
+) -> Result<Answer> {
+    span!("autotune");
+    let clock = Clock { start: Instant::now(), budget };
+    operands::check(trials[0].plan.spec(), &problem.shape)?;
+    let condition = condition(problem);
+    let key = device.gpu().map(|gpu| {
+        let (arch, sms) = (gpu.arch().to_string(), gpu.multiprocessors().to_string());
+        let device = [gpu.name(), &arch, &sms, &format!("driver {}", gpu.driver())];
+        (gpu.cache(), record::key(&device, table, &condition))
+    });
+    let specs: Vec<Candidate> = trials.iter().map(|trial| trial.candidate.clone()).collect();
+    let cached = key
+        .filter(|_| !budget.is_zero())
+        .and_then(|(cache, key)| record::find(cache, key, compile::newest_used(), budget, &specs));
+    let is_cached = cached.is_some();
+    let Record { outcome, candidates } = match cached {
+        Some(record) => record,
+        None => {
+            let record = tune(device, problem, trials, clock)?;
+            if let (Some((cache, key)), Basis::Measured) = (key, record.outcome.basis) {
+                record::store(cache, key, compile::newest_used(), &record);
+            }
+            record
+        }
+    };
+    event!("tuned", spec = candidates[outcome.chosen].spec);
+    Ok(Answer { condition, outcome, candidates, is_cached })
 }
 
 /// Start and length of a tuning.
@@ -186,7 +199,7 @@ impl Clock {
 }
 
 /// Candidate with its plan and its samples.
-struct Trial {
+pub(crate) struct Trial {
     candidate: Candidate,
     plan: SgemmPlan,
     program: Option<Arc<CachedProgram>>,
@@ -206,14 +219,16 @@ fn condition(SgemmProblem { shape, target }: &SgemmProblem) -> String {
     )
 }
 
-/// Candidates of a table for a problem: the table's choice, then the other valid specs in the order
-/// of the rules.
-fn trials<E>(table: &SgemmTable<E>, problem: &SgemmProblem) -> Result<Vec<Trial>> {
-    let (rules, first) = (table.rules(), table.rule(problem)?);
-    let layout = SgemmSpec::layout_index(problem);
+/// Candidates of a table of `rules` rules: the rule `first`, which the table chooses, then the other
+/// valid specs in the order of the rules. `plan` returns the plan of a rule for the problem.
+pub(crate) fn trials(
+    first: usize,
+    rules: usize,
+    plan: impl Fn(usize) -> Result<SgemmPlan, SpecErrors>,
+) -> Result<Vec<Trial>> {
     let mut trials: Vec<Trial> = Vec::new();
-    for rule in std::iter::once(first).chain(0..rules.len()) {
-        let plan = match rules[rule].spec.plan_for_layout(layout) {
+    for rule in std::iter::once(first).chain(0..rules) {
+        let plan = match plan(rule) {
             Ok(plan) => plan,
             Err(faults) if rule == first => return Err(Error::Spec(faults)),
             Err(_) => continue,

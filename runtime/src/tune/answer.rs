@@ -6,16 +6,25 @@ use gemm_dsl::SpecErrors;
 use gemm_dsl::spec::SgemmSpec;
 use gemm_dsl::tables::KernelTable;
 use std::fmt;
+use std::ops::Deref;
 use std::time::Duration;
 
 /// Answer of [`SgemmTable::autotune`]: the fastest spec of a table for one shape on one device,
 /// with the times of the specs that were tried.
 ///
-/// `Display` writes the [`rule`](Self::rule) with a semicolon, to paste before the other rules of
-/// an [`sgemm_table!`](crate::sgemm_table).
+/// The methods of [`Answer`] return the candidates and their times. `Display` writes the
+/// [`rule`](Self::rule) with a semicolon, to paste before the other rules of an
+/// [`sgemm_table!`](crate::sgemm_table).
 pub struct Tuned<E = ()> {
     pub(super) table: SgemmTable<E>,
     pub(super) kernel: Sgemm<E>,
+    pub(super) answer: Answer,
+}
+
+/// The fastest of several specs for one shape on one device, with the times of the specs that were
+/// tried.
+#[derive(Clone, Debug)]
+pub struct Answer {
     /// Condition that holds for this problem only.
     pub(super) condition: String,
     pub(super) outcome: Outcome,
@@ -74,15 +83,16 @@ impl Candidate {
     }
 }
 
-impl<E> Tuned<E> {
+impl Answer {
     /// Returns the line of the chosen spec, adapted to the layouts of the problem.
     pub fn spec(&self) -> &str {
-        self.kernel.spec_line()
+        &self.chosen().spec
     }
 
-    /// Returns the kernel of the chosen spec.
-    pub fn kernel(&self) -> &Sgemm<E> {
-        &self.kernel
+    /// Returns a condition of tables that holds for this shape, these layouts and this model of GPU
+    /// only.
+    pub fn condition(&self) -> &str {
+        &self.condition
     }
 
     /// Returns the candidates: the table's own choice, then the other specs in the order in which
@@ -117,9 +127,16 @@ impl<E> Tuned<E> {
     pub fn is_cached(&self) -> bool {
         self.is_cached
     }
+}
 
-    /// Returns the answer as a rule of a table. Its condition holds for this shape, these layouts
-    /// and this model of GPU only.
+impl<E> Tuned<E> {
+    /// Returns the kernel of the chosen spec.
+    pub fn kernel(&self) -> &Sgemm<E> {
+        &self.kernel
+    }
+
+    /// Returns the answer as a rule of a table: the [`condition`](Answer::condition), and the spec
+    /// of the chosen candidate's rule.
     pub fn rule(&self) -> String {
         let spec = &self.table.rules()[self.chosen().rule].spec;
         format!("{} => {spec}", self.condition)
@@ -153,16 +170,18 @@ impl<E> Tuned<E> {
     }
 }
 
+impl<E> Deref for Tuned<E> {
+    type Target = Answer;
+
+    fn deref(&self) -> &Answer {
+        &self.answer
+    }
+}
+
 impl<E> Clone for Tuned<E> {
     fn clone(&self) -> Self {
-        Self {
-            table: self.table.clone(),
-            kernel: self.kernel.clone(),
-            condition: self.condition.clone(),
-            outcome: self.outcome.clone(),
-            candidates: self.candidates.clone(),
-            is_cached: self.is_cached,
-        }
+        let (table, kernel) = (self.table.clone(), self.kernel.clone());
+        Self { table, kernel, answer: self.answer.clone() }
     }
 }
 
@@ -175,11 +194,6 @@ impl<E> fmt::Display for Tuned<E> {
 
 impl<E> fmt::Debug for Tuned<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tuned")
-            .field("condition", &self.condition)
-            .field("outcome", &self.outcome)
-            .field("candidates", &self.candidates)
-            .field("is_cached", &self.is_cached)
-            .finish_non_exhaustive()
+        f.debug_struct("Tuned").field("answer", &self.answer).finish_non_exhaustive()
     }
 }

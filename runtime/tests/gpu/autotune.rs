@@ -4,7 +4,7 @@ use super::{Outcome, ensure, values};
 use gemm_runtime::spec::{Accuracy, GemmLayout};
 use gemm_runtime::tuning::{Basis, Candidate, Tuned};
 use gemm_runtime::{
-    Device, Error, MatrixMut, MatrixRef, SgemmShape, SgemmTable, sgemm_table, sgemm_tables,
+    Device, Error, MatrixMut, MatrixRef, SgemmShape, SgemmTable, sgemm, sgemm_table, sgemm_tables,
 };
 use std::time::{Duration, Instant};
 
@@ -76,6 +76,29 @@ pub(super) fn invariant() -> Outcome {
             Ok::<Vec<u32>, Error>(c.into_iter().map(f32::to_bits).collect())
         };
         ensure(bits(&INVARIANT)? == bits(&table)?, || format!("{m} x {n} x {k}"))?;
+    }
+    Ok(())
+}
+
+/// A call of `sgemm` computes the same with its answer, up to rounding, and with integers exactly.
+pub(super) fn call() -> Outcome {
+    let device = Device::cuda(0)?;
+    for (m, n, k) in [(520, 1030, 2000), (64, 64, 20000), (3000, 40, 300)] {
+        // Small integers, whose sums are exact in any order.
+        let of = |len| values(len).into_iter().map(|value| value.round()).collect::<Vec<f32>>();
+        let (a, b) =
+            (device.upload_matrix(&of(m * k), m, k)?, device.upload_matrix(&of(k * n), k, n)?);
+        let (mut c, mut expected) = (device.alloc_matrix(m, n)?, device.alloc_matrix(m, n)?);
+        let answer = sgemm(&a, &b, &mut c).alpha(2.0).autotune(&device, BUDGET)?;
+        let [of_table, chosen] = [answer.of_table(), answer.chosen()].map(|one| one.measured);
+        println!("sgemm {m} x {n} x {k}: table {of_table:?}, tuned {chosen:?}: {}", answer.spec());
+        ensure(answer.basis() == Basis::Measured && chosen <= of_table, || format!("{answer:?}"))?;
+        let call = sgemm(&a, &b, &mut c).alpha(2.0).tuned(&answer);
+        ensure(call.choice(&device)?.spec == answer.spec(), || format!("{answer:?}"))?;
+        call.run(&device)?;
+        sgemm(&a, &b, &mut expected).alpha(2.0).run(&device)?;
+        let same = device.download_matrix(&c)? == device.download_matrix(&expected)?;
+        ensure(same, || format!("{m} x {n} x {k}: another result"))?;
     }
     Ok(())
 }

@@ -48,6 +48,7 @@ fn main() -> ExitCode {
         trial("a_replaced_text_is_launched", start::replaced),
         trial("the_text_of_a_constant_is_launched", start::constant),
         trial("tuning_is_not_slower_than_the_shipped_table", autotune::shipped),
+        trial("calls_compute_the_same_with_their_answer", autotune::call),
         trial("tuning_an_invariant_table_changes_no_bits", autotune::invariant),
     ];
     let mut arguments = Arguments::from_args();

@@ -5,8 +5,8 @@ use gemm_runtime::compile::Arch;
 use gemm_runtime::spec::{Accuracy, GemmLayout};
 use gemm_runtime::tuning::{Basis, Candidate, Tuned};
 use gemm_runtime::{
-    ByName, Device, Error, KernelTable, MatrixMut, MatrixRef, N, SgemmShape, SgemmSpec, SgemmTable,
-    sgemm_table, sgemm_tables,
+    ByName, Device, Epilogue, Error, KernelTable, MatrixMut, MatrixRef, N, Sgemm, SgemmCall,
+    SgemmShape, SgemmSpec, SgemmTable, epilogue, sgemm, sgemm_table, sgemm_tables,
 };
 use std::collections::HashSet;
 use std::time::Duration;
@@ -282,5 +282,76 @@ fn shipped_tables_have_candidates() -> Result<(), Error> {
             }
         }
     }
+    Ok(())
+}
+
+/// The answer for a call of `sgemm` is used by the same GEMM only, and computes the same.
+#[test]
+fn calls_use_the_answer_for_the_same_gemm() -> Result<(), Error> {
+    const LAYER: Epilogue<(N,)> = epilogue!(|acc, bias[n]| relu(acc + bias));
+    let (device, mut changed) = (Device::simulator(), 0);
+    let other = device.alloc_matrix(4, 4)?;
+    for (m, n, k) in [(64, 64, 64), (128, 96, 40), (33, 200, 50), (200, 7, 90)] {
+        let (of_a, of_b) = (values(m * k), values(k * n));
+        let product = super::product(&of_a, &of_b, (m, n, k));
+        let (a, b) = (device.upload_matrix(&of_a, m, k)?, device.upload_matrix(&of_b, k, n)?);
+        // Each call computes C by columns: the transposed GEMM, whose rows are the columns of C.
+        let mut c = device.upload_matrix(&vec![1.0; m * n], n, m)?;
+        let mut c = c.view_mut();
+        let mut c = c.t();
+        let scale = device.upload(&values(n))?;
+        let table = sgemm(&a, &b, &mut c).beta(2.0).choice(&device)?;
+        let answer = sgemm(&a, &b, &mut c).beta(2.0).autotune(&device, ENOUGH)?;
+        assert_eq!((answer.of_table().rule, &answer.of_table().spec), (table.rule, &table.spec));
+        assert_eq!(answer.basis(), Basis::Predicted);
+        let times: Vec<_> = answer.candidates().iter().filter_map(Candidate::time).collect();
+        assert!(times.len() >= 3, "{answer:?}");
+        let call = sgemm(&a, &b, &mut c).beta(2.0).tuned(&answer);
+        let choice = call.choice(&device)?;
+        assert_eq!((choice.rule, &*choice.spec), (answer.chosen().rule, answer.spec()));
+        changed += usize::from(choice.spec != table.spec);
+        let report = call.run(&device)?;
+        let kernel = <Sgemm<ByName>>::new(answer.spec().parse()?)?;
+        let name = report.steps().next().expect("a launch").kernel().to_owned();
+        assert!(kernel.source().contains(&name), "{name} is not of {kernel}");
+        let expected: Vec<f32> = product.iter().map(|sum| sum + 2.0).collect();
+        let mut found = vec![0.0; m * n];
+        c.read_into(&mut found)?;
+        assert_eq!(found, expected, "{m} x {n} x {k}");
+
+        // Other GEMMs: without beta, with an epilogue, of another class, transposed.
+        let same = |spec: String, plain: String| assert_eq!(spec, plain, "{m} x {n} x {k}");
+        let spec = |call: SgemmCall<'_>| Ok::<_, Error>(call.choice(&device)?.spec);
+        same(spec(sgemm(&a, &b, &mut c).tuned(&answer))?, spec(sgemm(&a, &b, &mut c))?);
+        let class = Accuracy::Bound;
+        same(
+            spec(sgemm(&a, &b, &mut c).beta(2.0).accuracy(class).tuned(&answer))?,
+            spec(sgemm(&a, &b, &mut c).beta(2.0).accuracy(class))?,
+        );
+        let layer = |call: SgemmCall<'_>| {
+            Ok::<_, Error>(call.epilogue(LAYER).operands(&scale).choice(&device)?.spec)
+        };
+        same(
+            layer(sgemm(&a, &b, &mut c).beta(2.0).tuned(&answer))?,
+            layer(sgemm(&a, &b, &mut c).beta(2.0))?,
+        );
+        let mut small = device.alloc_matrix(4, 4)?;
+        same(
+            spec(sgemm(&other, &other, &mut small).beta(2.0).tuned(&answer))?,
+            spec(sgemm(&other, &other, &mut small).beta(2.0))?,
+        );
+
+        // A fused call has candidates with its epilogue.
+        let call = sgemm(&a, &b, &mut c).epilogue(LAYER).operands(&scale);
+        let fused = call.autotune(&device, ENOUGH)?;
+        let has_epilogue = |one: &Candidate| one.spec.contains("epilogue: |acc, bias[m]|");
+        assert!(fused.candidates().iter().all(has_epilogue), "{fused:?}");
+        call.tuned(&fused).run(&device)?;
+        let stored = |(i, sum): (usize, &f32)| f32::max(sum + values(n)[i % n], 0.0);
+        let expected: Vec<f32> = product.iter().enumerate().map(stored).collect();
+        c.read_into(&mut found)?;
+        assert_eq!(found, expected, "{m} x {n} x {k}");
+    }
+    assert!(changed > 0, "no call got another kernel");
     Ok(())
 }
