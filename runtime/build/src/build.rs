@@ -138,7 +138,9 @@ fn named(contents: &Contents) -> Result<Vec<Program>, Error> {
         programs.push(parsed::<ReducePlan>("reduce_kernel", line)?);
     }
     for line in &contents.maps {
-        programs.push(parsed::<MapPlan>("map_kernel", line)?);
+        let plan = line.parse::<MapPlan>();
+        let name = plan.as_ref().map_or("map_kernel", |plan| plan.spec().macro_name());
+        programs.push(program(format!("{name}!({line})"), plan.and_then(|plan| plan.artifact()))?);
     }
     Ok(programs)
 }

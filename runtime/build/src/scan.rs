@@ -11,9 +11,11 @@ use std::path::{Path, PathBuf};
 const SGEMM_KERNEL: &str = "sgemm_kernel";
 const REDUCE_KERNEL: &str = "reduce_kernel";
 const MAP_KERNEL: &str = "map_kernel";
+const ROW_KERNEL: &str = "row_kernel";
 const SGEMM_TABLE: &str = "sgemm_table";
 const REDUCE_TABLE: &str = "reduce_table";
-const MACROS: [&str; 5] = [SGEMM_KERNEL, REDUCE_KERNEL, MAP_KERNEL, SGEMM_TABLE, REDUCE_TABLE];
+const MACROS: [&str; 6] =
+    [SGEMM_KERNEL, REDUCE_KERNEL, MAP_KERNEL, ROW_KERNEL, SGEMM_TABLE, REDUCE_TABLE];
 
 /// Specs that a file contains.
 #[derive(Debug, Default)]
@@ -106,8 +108,8 @@ fn read(path: &Path, name: &str, tokens: TokenStream, found: &mut Found) -> Resu
             let plan = parse::reduce(tokens).plan.map_err(faulty)?;
             found.reductions.push(plan.spec().to_string());
         }
-        MAP_KERNEL => {
-            let plan = parse::map(tokens).plan.map_err(faulty)?;
+        MAP_KERNEL | ROW_KERNEL => {
+            let plan = parse::map(tokens, name == ROW_KERNEL).plan.map_err(faulty)?;
             found.maps.push(plan.spec().to_string());
         }
         SGEMM_TABLE => {
@@ -172,6 +174,7 @@ mod tests {
         sgemm_table! { m <= 8 && nn => tile: 8x8x8; else => tile: 16x16x8, thread: 4x4 }
         reduce_table! { else => over: rows }
         const SWISH: Map<(MN, N)> = map_kernel!(|x[m, n], by[n]| x * sigmoid(by * x), block: 128);
+        const MEAN: Map<(MN,), M> = row_kernel!(|x[m, n]| -> f32[m] sum(x) / f32(n));
         const TEXT: &str = "reduce_kernel!(op: prod)";
         macro_rules! sum { ($($spec:tt)*) => { reduce_kernel!(op: sum, $($spec)*) } }
         other_kernel!(tile: 0);
@@ -189,7 +192,13 @@ mod tests {
         // The first rule in layout `nn`, the second in all layouts; packed and padded.
         assert_eq!(found.gemms.len(), 2 + 2 + 8, "{:#?}", found.gemms);
         assert_eq!(found.reductions, ["block: 128", "op: max", "over: rows"]);
-        assert_eq!(found.maps, ["|x[m, n], by[n]| x * sigmoid(by * x), block: 128"]);
+        assert_eq!(
+            found.maps,
+            [
+                "|x[m, n], by[n]| x * sigmoid(by * x), block: 128",
+                "|x[m, n]| -> f32[m] sum(x) / f32(n)",
+            ]
+        );
         let [unknown] = &found.unknown[..] else { panic!("{:?}", found.unknown) };
         let start = format!("{}: reduce_kernel!(op : sum", path.display());
         assert!(unknown.starts_with(&start), "{unknown}");
