@@ -75,8 +75,8 @@
 //!   kernel's instructions is skipped.
 //! * `GEMM_PYTHON`: Python interpreter that is started to find wheels if no other place has NVRTC;
 //!   `python3` by default. With an empty value, no interpreter is started.
-//! * `GEMM_CACHE_DIR`: directory of compiled kernels, and of answers of [`SgemmTable::autotune`]. An
-//!   empty value disables the cache.
+//! * `GEMM_CACHE_DIR`: directory of compiled kernels, and of answers of [`SgemmTable::autotune`].
+//!   An empty value disables the cache.
 //! * `GEMM_CACHE_MAXSIZE`: maximum size of that directory in bytes, 1 GiB by default. The entries
 //!   that were not used for the longest time are removed first.
 

@@ -88,8 +88,8 @@ impl<E> SgemmTable<E> {
     /// shape. The table's own choice is first. The others follow in the order of the time model's
     /// predictions, those without a prediction last.
     ///
-    /// All specs of an `invariant` table return the same bits, so tuning does not change the bits of
-    /// a result. Specs of other tables may sum in another order. The accuracy class of the table
+    /// All specs of an `invariant` table return the same bits, so tuning does not change the bits
+    /// of a result. Specs of other tables may sum in another order. The accuracy class of the table
     /// holds for all of them.
     ///
     /// # Measurement
@@ -219,8 +219,8 @@ fn condition(SgemmProblem { shape, target }: &SgemmProblem) -> String {
     )
 }
 
-/// Candidates of a table of `rules` rules: the rule `first`, which the table chooses, then the other
-/// valid specs in the order of the rules. `plan` returns the plan of a rule for the problem.
+/// Candidates of a table of `rules` rules: the rule `first`, which the table chooses, then the
+/// other valid specs in the order of the rules. `plan` returns the plan of a rule for the problem.
 pub(crate) fn trials(
     first: usize,
     rules: usize,

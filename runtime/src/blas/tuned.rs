@@ -53,15 +53,16 @@ impl<'a, E, O> SgemmCall<'a, E, O> {
     /// [`SgemmTable::autotune`](crate::SgemmTable::autotune) describes candidates, measurement,
     /// budget and cache. The candidates have the layouts, factors and epilogue of this call. The
     /// times are those of matrices and operands that this method allocates; no array of the call is
-    /// read or written. The answer has an effect only on calls that [`tuned`](Self::tuned) passes it
-    /// to. These may round differently than the call without it, but keep the accuracy class.
+    /// read or written. The answer has an effect only on calls that [`tuned`](Self::tuned) passes
+    /// it to. These may round differently than the call without it, but keep the accuracy class.
     ///
     /// ```
     /// use gemm_runtime::{Device, sgemm};
     /// use std::time::Duration;
     ///
     /// let device = Device::simulator();
-    /// let (a, b) = (device.upload_matrix(&[1.0; 64], 8, 8)?, device.upload_matrix(&[2.0; 64], 8, 8)?);
+    /// let a = device.upload_matrix(&[1.0; 64], 8, 8)?;
+    /// let b = device.upload_matrix(&[2.0; 64], 8, 8)?;
     /// let mut c = device.alloc_matrix(8, 8)?;
     /// let answer = sgemm(&a, &b, &mut c).autotune(&device, Duration::from_secs(60))?;
     /// for _ in 0..2 {

@@ -133,7 +133,7 @@ fn layouts_determine_the_candidates() -> Result<(), Error> {
 
     // A spec that occurs in several rules is one candidate.
     let table = self::table(
-        "m > 7 => tile: 8x8x8, thread: 1x1; m > 5 => tile: 16x16x8; else => tile: 8x8x8, thread: 1x1",
+        "m > 7 => tile: 8x8x8; m > 5 => tile: 16x16x8; else => tile: 8x8x8, thread: 1x1",
     );
     let tuned = table.autotune(&device, (1, 8, 8), ENOUGH)?;
     assert_eq!(lines(&tuned), ["tile: 8x8x8", "tile: 16x16x8"]);
