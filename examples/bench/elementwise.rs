@@ -1,7 +1,9 @@
-//! Measures elementwise kernels against plain copies of as many bytes, and against PyTorch.
+//! Measures elementwise kernels and kernels over whole rows against plain copies of as many bytes,
+//! and against PyTorch.
 //!
 //! ```text
 //! cargo run --release -p gemm-bench --example elementwise
+//! cargo run --release -p gemm-bench --example elementwise -- --only softmax --shapes 8192x4096
 //! cargo run --release -p gemm-bench --example elementwise -- --rows 16384 --cols 1024 --only norm
 //! ```
 //!
@@ -18,6 +20,7 @@ use gemm_bench::table::{Table, number, text};
 use gemm_runtime::half::bf16;
 use gemm_runtime::{
     Buffer, Device, Element, Error, InPlace, M, MN, Map, MatrixMut, MatrixRef, N, map_kernel,
+    row_kernel,
 };
 use serde::Serialize;
 use std::io::{self, Write};
@@ -44,8 +47,12 @@ struct ElementwiseOptions {
     /// Columns of the matrices
     #[arg(long, value_parser = count, default_value = "4096")]
     cols: usize,
+    /// Rows and columns of the matrices of kernels over whole rows
+    #[arg(long, value_delimiter = ',', value_parser = shape, default_values = ["8192x4096",
+        "65536x1024", "1024x65536", "128x1048576"])]
+    shapes: Vec<(usize, usize)>,
     /// Only kernels with these names: add, add_in_place, gelu, norm, swish_backward, each also with
-    /// `_bf16`
+    /// `_bf16`; softmax, log_softmax, layer_norm, rms_norm, cross_entropy
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Do not start PyTorch
@@ -69,11 +76,16 @@ fn run(options: &ElementwiseOptions) -> Result<Outcome, Failure> {
     let mut torch = if options.no_torch { None } else { torch(&directory) };
     let mut report = ElementwiseReport { device: device_label(&device), rows: Vec::new() };
     let mut is_right = true;
-    for &rows in &options.rows {
-        let mut bench =
-            Bench { gpu, timer: &timer, options, rows, cols: options.cols, found: Vec::new() };
-        is_right &= bench.kernels::<f32>("", &single())?;
-        is_right &= bench.kernels::<bf16>("_bf16", &half())?;
+    let elements = options.rows.iter().map(|rows| (*rows, options.cols, false));
+    let whole = options.shapes.iter().map(|(rows, cols)| (*rows, *cols, true));
+    for (rows, cols, is_whole) in elements.chain(whole) {
+        let mut bench = Bench { gpu, timer: &timer, options, rows, cols, found: Vec::new() };
+        if is_whole {
+            is_right &= bench.whole_rows()?;
+        } else {
+            is_right &= bench.kernels::<f32>("", &single())?;
+            is_right &= bench.kernels::<bf16>("_bf16", &half())?;
+        }
         for mut row in bench.found {
             if let Some(peer) = &mut torch {
                 match peer.ask(&Question::new(&row), ANSWER) {
@@ -114,6 +126,12 @@ fn run(options: &ElementwiseOptions) -> Result<Outcome, Failure> {
         write_json(path, &report)?;
     }
     Ok(if is_right { Outcome::Right } else { Outcome::Wrong })
+}
+
+/// Parses rows and columns, such as `8192x4096`.
+fn shape(text: &str) -> Result<(usize, usize), String> {
+    let (rows, cols) = text.split_once('x').ok_or("write rows and columns, such as 8192x4096")?;
+    Ok((count(rows)?, count(cols)?))
 }
 
 /// Starts PyTorch. Prints a note if it is missing.
@@ -202,6 +220,29 @@ fn half() -> Kernels<bf16> {
     }
 }
 
+const SOFTMAX: Map<(MN,)> = row_kernel!(|x[m, n]| {
+    let top = max(x);
+    let e = exp(x - top);
+    e / sum(e)
+});
+const LOG_SOFTMAX: Map<(MN,)> = row_kernel!(|x[m, n]| {
+    let top = max(x);
+    x - (top + log(sum(exp(x - top))))
+});
+const LAYER_NORM: Map<(MN, N, N)> = row_kernel!(|x[m, n], gamma[n], beta[n]| {
+    let mean = sum(x) / f32(n);
+    let d = x - mean;
+    d * rsqrt(sum(d * d) / f32(n) + 1e-5) * gamma + beta
+});
+const RMS_NORM: Map<(MN, MN, N), (MN, MN)> = row_kernel!(|x[m, n], residual[m, n], gamma[n]| {
+    let h = x + residual;
+    (h * rsqrt(sum(h * h) / f32(n) + 1e-6) * gamma, h)
+});
+const CROSS_ENTROPY: Map<(MN, M<i32>), M> = row_kernel!(|x[m, n], target[m]: i32| -> f32[m] {
+    let top = max(x);
+    log(sum(exp(x - top))) + top - sum(if col == target { x } else { 0.0 })
+});
+
 struct Bench<'b> {
     gpu: Gpu<'b>,
     timer: &'b Timer<'b>,
@@ -244,6 +285,37 @@ impl Bench<'_> {
             let targets =
                 (&mut MatrixMut::new(&mut out, m, n)?, &mut MatrixMut::new(&mut more, m, n)?);
             kernels.swish_backward.launch(device, (&x, &y), targets).map(drop)
+        })?;
+        Ok(is_right)
+    }
+
+    /// Measures the kernels over whole rows. Returns true if their results are right.
+    fn whole_rows(&mut self) -> Result<bool, Failure> {
+        let (device, m, n) = (self.gpu.device, self.rows, self.cols);
+        let host: Vec<f32> = (0..m * n).map(f32::sample).collect();
+        let (x, y) = (device.upload(&host)?, device.upload(&host)?);
+        let (mut out, mut more) = (device.alloc(m * n)?, device.alloc(m * n)?);
+        let (gamma, target) = (device.upload(&host[..n])?, device.upload_of(&vec![1_i32; m])?);
+        let (mut loss, size) = (device.alloc(m)?, m * n * size_of::<f32>());
+        let is_right = rows_checked(device, &host[..n])?;
+        let [x, y] = [&x, &y].map(|array| MatrixRef::new(array, m, n));
+        let (x, y) = (x?, y?);
+        for (name, kernel) in [("softmax", &SOFTMAX), ("log_softmax", &LOG_SOFTMAX)] {
+            self.time(name, 2 * size, || {
+                kernel.launch(device, &x, &mut MatrixMut::new(&mut out, m, n)?).map(drop)
+            })?;
+        }
+        self.time("layer_norm", 2 * size, || {
+            let target = &mut MatrixMut::new(&mut out, m, n)?;
+            LAYER_NORM.launch(device, (&x, &gamma, &gamma), target).map(drop)
+        })?;
+        self.time("rms_norm", 4 * size, || {
+            let targets =
+                (&mut MatrixMut::new(&mut out, m, n)?, &mut MatrixMut::new(&mut more, m, n)?);
+            RMS_NORM.launch(device, (&x, &y, &gamma), targets).map(drop)
+        })?;
+        self.time("cross_entropy", size, || {
+            CROSS_ENTROPY.launch(device, (&x, &target), &mut loss).map(drop)
         })?;
         Ok(is_right)
     }
@@ -310,11 +382,37 @@ fn checked<T: Sample>(device: &Device, kernels: &Kernels<T>, row: &[T]) -> Resul
         add(&z)?;
         Ok(all)
     };
-    let is_right = computed(device)? == computed(&simulator)?;
+    Ok(told(computed(device)? == computed(&simulator)?))
+}
+
+/// Returns true if the kernels over whole rows compute the simulator's bits of one row.
+fn rows_checked(device: &Device, row: &[f32]) -> Result<bool, Error> {
+    let simulator = Device::simulator();
+    let computed = |device: &Device| -> Result<Vec<f32>, Error> {
+        let (x, target) = (device.upload(row)?, device.upload_of(&[1])?);
+        let (mut y, mut h) = (device.alloc(row.len())?, device.alloc(row.len())?);
+        let (mut loss, mut all) = (device.alloc(1)?, Vec::new());
+        SOFTMAX.launch(device, &x, &mut y)?;
+        all.extend(device.download(&y)?);
+        LOG_SOFTMAX.launch(device, &x, &mut y)?;
+        all.extend(device.download(&y)?);
+        LAYER_NORM.launch(device, (&x, &x, &x), &mut y)?;
+        all.extend(device.download(&y)?);
+        RMS_NORM.launch(device, (&x, &x, &x), (&mut y, &mut h))?;
+        all.extend(device.download(&y)?);
+        CROSS_ENTROPY.launch(device, (&x, &target), &mut loss)?;
+        all.extend(device.download(&loss)?);
+        Ok(all)
+    };
+    Ok(told(computed(device)? == computed(&simulator)?))
+}
+
+/// Says that results are wrong, unless they are right.
+fn told(is_right: bool) -> bool {
     if !is_right {
         eprintln!("the GPU computes other bits than the simulator");
     }
-    Ok(is_right)
+    is_right
 }
 
 /// Elements of the measured arrays.

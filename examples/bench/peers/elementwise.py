@@ -16,6 +16,11 @@ def swish_backward(x, dy):
     return x * s, dy * (s + x * s * (1 - s))
 
 
+def rms_norm(x, residual, gamma):
+    h = x + residual
+    return torch.nn.functional.rms_norm(h, h.shape[-1:], gamma, 1e-6), h
+
+
 compiled = {}
 
 
@@ -43,6 +48,19 @@ def kernel(question):
         return lambda: fused(norm)(x, mean, rstd, gamma)
     if name == "swish_backward":
         return lambda: fused(swish_backward)(x, y)
+    if name == "softmax":
+        return lambda: torch.softmax(x, -1)
+    if name == "log_softmax":
+        return lambda: torch.log_softmax(x, -1)
+    if name == "layer_norm":
+        gamma, beta = new(n), new(n)
+        return lambda: torch.nn.functional.layer_norm(x, (n,), gamma, beta)
+    if name == "rms_norm":
+        gamma = new(n)
+        return lambda: fused(rms_norm)(x, y, gamma)
+    if name == "cross_entropy":
+        target = torch.ones(m, dtype=torch.int64, device="cuda")
+        return lambda: torch.nn.functional.cross_entropy(x, target, reduction="none")
     raise ValueError("no kernel `%s`" % name)
 
 

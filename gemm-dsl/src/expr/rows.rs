@@ -137,7 +137,10 @@ impl Known<'_> {
         let parts = self.drafts.iter().map(|draft| (&draft.name, draft.value));
         let kept = self.drafts.iter().zip(self.kept);
         let kept = kept.filter_map(|(draft, kept)| Some((kept.as_ref()?, draft.argument)));
-        for (name, value) in parts.chain(kept).filter(|(name, _)| read.contains(*name)) {
+        // The argument of a fold may be a definition, whose name is also that of the kept argument.
+        let is_defined = |name: &str| body.lets.iter().any(|definition| definition.name == name);
+        let reads = |name: &str| read.contains(name) && !is_defined(name);
+        for (name, value) in parts.chain(kept).filter(|(name, _)| reads(name)) {
             let (name, index, at) = (name.clone(), Vec::new(), NodeSpan::default());
             params.push(ClosureParam { name, index, elem: None, at });
             values.push(value);

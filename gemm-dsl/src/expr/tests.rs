@@ -4,6 +4,7 @@
 mod conditions;
 mod faults;
 mod ranges;
+mod rows;
 mod types;
 
 use super::random::{closure_of, with_operands};

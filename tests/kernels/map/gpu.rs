@@ -7,14 +7,26 @@ use gemm_tests::map::Case;
 use libtest_mimic::{Failed, Trial};
 
 pub fn trials() -> Vec<Trial> {
-    vec![trial("map::results_are_exact".to_owned(), results_are_exact)]
+    vec![
+        trial("map::results_are_exact".to_owned(), results_are_exact),
+        trial("map::folds_are_exact".to_owned(), folds_are_exact),
+    ]
 }
 
 /// Random cases are exact, write only the results, and run as on the simulator.
 fn results_are_exact(gpu: &Device) -> Result<(), Failed> {
+    cases_are_exact(gpu, Case::random)
+}
+
+/// Random folds over rows are exact, write only the results, and run as on the simulator.
+fn folds_are_exact(gpu: &Device) -> Result<(), Failed> {
+    cases_are_exact(gpu, Case::random_rows)
+}
+
+fn cases_are_exact(gpu: &Device, draw: fn(&mut Random) -> Case) -> Result<(), Failed> {
     let simulator = Device::simulator();
     for seed in gemm_cases::seeds(400) {
-        let case = Case::random(&mut Random::new(seed));
+        let case = draw(&mut Random::new(seed));
         let (found, variants) = case.run(gpu)?;
         case.judge(&found)?;
         let (_, simulated) = case.run(&simulator)?;

@@ -102,7 +102,9 @@ impl Names {
             for block in blocks {
                 if replace(block, &argument, &name) {
                     is_read = true;
-                    block.lets = read_lets(std::mem::take(&mut block.lets), &block.value);
+                    let mut lets = std::mem::take(&mut block.lets);
+                    lets.retain(|definition| definition.name != name);
+                    block.lets = read_lets(lets, &block.value);
                 }
             }
             all.push(is_read.then_some(name));

@@ -9,8 +9,6 @@
 mod pass;
 mod program;
 mod team;
-#[cfg(test)]
-mod tests;
 mod value;
 
 use super::arrays::{Array, Arrays, Parameter};

@@ -10,6 +10,8 @@ pub(super) const CANONICAL: &[&str] = &[
     "|x[m, n]| -> (f32, i32) (x, if x > 0.0 { 1 } else { 0 }), name: sign",
     "|x[m, n]| (x + 1.0) * x, type: f64",
     "|| row * n + col, type: i64",
+    "|x[m, n]| -> (f32, f32[m]) { let s = sum(x); (x / s, s) }",
+    "|x[m, n]: bf16| -> f32[m] max(abs(x)), block: 64",
 ];
 
 /// Other texts, each with its canonical text.
@@ -18,9 +20,26 @@ pub(super) const WRITTEN: &[(&str, &str)] = &[
     ("name: a, block: 128, map: |x[m, n]| (x)", "|x[m, n]| x, name: a, block: 128"),
     ("|x[m, n]| -> (f32) { (x) }, type: f32,", "|x[m, n]| -> f32 x"),
     ("<|x[m, n]| (x, x,)>", "|x[m, n]| (x, x)"),
+    ("|x[m, n]| -> f32[m, n] x - (sum(x))", "|x[m, n]| -> f32 x - sum(x)"),
 ];
 
 pub(super) const SPECS: &[Faulty] = &[
+    (
+        "|x[m, n]| -> f32[m] x - sum(x)",
+        &[(
+            "x - sum(x)",
+            "this value may differ between the columns of a row, and `f32[m]` is one value for \
+             each row; fold it, as in `sum(x)`, or leave `[m]` out",
+        )],
+    ),
+    (
+        "|x[m, n]| -> f32[n] sum(x)",
+        &[(
+            "[n]",
+            "a result has an element at each row and column, as `f32` or `f32[m, n]`, or one for \
+             each row, as `f32[m]`",
+        )],
+    ),
     (
         "block: 128",
         &[(

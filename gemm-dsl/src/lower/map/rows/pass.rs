@@ -2,7 +2,7 @@
 
 use super::super::arrays::{Array, Parameter};
 use super::{Row, RowKernel};
-use crate::expr::{Closure, RowPart};
+use crate::expr::{Closure, NodeKind, RowPart};
 use crate::ir::{Access, BufferId, Change, Expr, For, KernelBuilder};
 use crate::lower::conversions::stored_expression;
 use crate::spec::Along;
@@ -192,7 +192,12 @@ impl RowKernel<'_> {
     /// Says what a fold computes.
     fn comment(&self, b: &mut KernelBuilder, part: &RowPart) {
         let Some(op) = part.op() else { return };
-        let text = format!("{} = {}({})", part.name, op.name(), part.closure.body());
+        let body = part.closure.body();
+        let value = match (body.lets.as_slice(), &body.value.kind) {
+            ([only], NodeKind::Name(name)) if *name == only.name => only.value.to_string(),
+            _ => body.to_string(),
+        };
+        let text = format!("{} = {}({value})", part.name, op.name());
         if text.len() <= 88 {
             b.comment(text);
         }
@@ -273,11 +278,16 @@ impl RowKernel<'_> {
     fn reads<'c>(&'c self, mut closures: Vec<&'c Closure>) -> impl Fn(&str) -> bool + use<'c> {
         let mut next = 0;
         while let Some(closure) = closures.get(next).copied() {
-            let again = self.expression.parts.iter();
-            let again = again.filter(|part| part.kept().is_some_and(|kept| closure.reads(kept)));
+            let parts = self.expression.parts.iter();
+            let again = parts.filter(|part| part.kept().is_some_and(|kept| takes(closure, kept)));
             closures.extend(again.map(|part| &part.closure));
             next += 1;
         }
-        move |name| closures.iter().any(|closure| closure.reads(name))
+        move |name| closures.iter().any(|closure| takes(closure, name))
     }
+}
+
+/// Returns true if a closure has a parameter of this name.
+fn takes(closure: &Closure, name: &str) -> bool {
+    closure.params().iter().any(|param| param.name == name)
 }
