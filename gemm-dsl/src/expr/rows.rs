@@ -70,9 +70,10 @@ impl Closure {
 
     /// Returns true if the value is the only parameter itself.
     pub(crate) fn is_parameter(&self) -> bool {
-        let value = &self.body.value.kind;
-        self.body.lets.is_empty()
-            && matches!((value, self.params.as_slice()), (NodeKind::Name(name), [param]) if *name == param.name)
+        match (&self.body.value.kind, self.params.as_slice()) {
+            (NodeKind::Name(name), [param]) => self.body.lets.is_empty() && *name == param.name,
+            _ => false,
+        }
     }
 
     /// Splits an expression with folds that [`Closure::check`] accepts with these types.

@@ -81,8 +81,8 @@ pub struct MapTokens {
 }
 
 /// Message for a fold in `map_kernel!`.
-const ELEMENTS_ONLY: &str = "this folds a row, and `map_kernel!` computes each element from the operands' elements at the \
-     same index; use `row_kernel!` with the same spec";
+const ELEMENTS_ONLY: &str = "this folds a row, and `map_kernel!` computes each element from the \
+     operands' elements at the same index; use `row_kernel!` with the same spec";
 
 /// Message for `row_kernel!` without a fold.
 const NO_FOLD: &str =

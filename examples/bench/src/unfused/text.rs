@@ -114,7 +114,7 @@ fn node(e: &Node) -> String {
         NodeKind::Int(value) => format!("{value}LL"),
         NodeKind::Name(name) => format!("v_{name}"),
         NodeKind::Waves(..) => unreachable!("an epilogue is not a condition"),
-        NodeKind::Fold(..) => unreachable!("an epilogue folds no row"),
+        NodeKind::Fold(..) => unreachable!("an epilogue has no folds"),
         NodeKind::Unary(Unary::Neg, of) => format!("(-{})", node(of)),
         NodeKind::Unary(Unary::Not, of) => format!("(!{})", node(of)),
         NodeKind::Binary(op, a, b, _) => format!("({} {} {})", node(a), op.sign(), node(b)),

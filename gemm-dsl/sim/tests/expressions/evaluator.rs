@@ -113,7 +113,7 @@ impl<'c> Evaluator<'c> {
                 Float::F64 => F64(f64::from_bits(*bits)),
             },
             NodeKind::Waves(..) => unreachable!("of conditions alone"),
-            NodeKind::Fold(..) => unreachable!("of row kernels alone"),
+            NodeKind::Fold(..) => unreachable!("of whole rows alone"),
             NodeKind::Int(value) => Int(*value),
             NodeKind::Name(name) => {
                 let known = self.known.iter().rev().find(|(known, _)| known == name);

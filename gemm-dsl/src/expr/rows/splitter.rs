@@ -133,8 +133,15 @@ impl Names {
 /// Replaces an expression by a name wherever it occurs in a block. Returns true if it occurs.
 fn replace(block: &mut Block, argument: &Node, name: &str) -> bool {
     let lets = block.lets.iter_mut().map(|definition| &mut definition.value);
-    let nodes = lets.chain([&mut block.value]);
-    nodes.fold(false, |found, node| replace_in(node, argument, name) || found)
+    replace_all(lets.chain([&mut block.value]), argument, name)
+}
+
+fn replace_all<'n>(nodes: impl Iterator<Item = &'n mut Node>, argument: &Node, name: &str) -> bool {
+    let mut is_found = false;
+    for node in nodes {
+        is_found |= replace_in(node, argument, name);
+    }
+    is_found
 }
 
 fn replace_in(e: &mut Node, argument: &Node, name: &str) -> bool {
@@ -152,9 +159,7 @@ fn replace_in(e: &mut Node, argument: &Node, name: &str) -> bool {
             let arms = replace(yes, argument, name) | replace(no, argument, name);
             replace_in(cond, argument, name) || arms
         }
-        NodeKind::Call(_, args) => {
-            args.iter_mut().fold(false, |found, arg| replace_in(arg, argument, name) || found)
-        }
+        NodeKind::Call(_, args) => replace_all(args.iter_mut(), argument, name),
     }
 }
 
