@@ -3,8 +3,8 @@
 //! Registers cannot be indexed at run time. Without staging, a long epilogue would be unrolled for
 //! every accumulator. The key `stage_c` stages accumulators for any epilogue.
 
-use super::occupancy::messages;
 use super::{Decided, decided};
+use crate::error::SpecError;
 use crate::ir::Elem;
 use crate::plan::Faults;
 use crate::plan::sgemm::shared_memory::blocks_by_shared;
@@ -66,7 +66,7 @@ pub(super) fn check(spec: &SgemmSpec, thread: Rect, block: BlockSize, faults: &m
         let extents = [rows(spec, thread, block).value, block.threads, thread.n];
         let staged = bytes(spec.types().acc, extents);
         let fits = fits(spec, block.before() + staged);
-        faults.require(fits, || messages::staged_sums(spec, extents, [block.before(), staged]));
+        faults.require(fits, || no_room(spec, extents, [block.before(), staged]));
     }
 }
 
@@ -74,4 +74,42 @@ pub(super) fn check(spec: &SgemmSpec, thread: Rect, block: BlockSize, faults: &m
 /// of threads, and the columns per thread.
 pub(super) fn bytes(acc: Elem, extents: [u32; 3]) -> u128 {
     extents.into_iter().fold(acc.size().into(), |all, n| all * u128::from(n))
+}
+
+/// Message for staged accumulators that do not fit. `extents` are the staged rows of a thread, the number of threads, and the columns of a thread.
+fn no_room(
+    spec: &SgemmSpec,
+    [rows, threads, columns]: [u32; 3],
+    [tiles, staged]: [u128; 2],
+) -> SpecError {
+    let (size, needed) = (spec.types().acc.size(), tiles + staged);
+    let sum = format!(
+        "`stage_c` stages {rows}·{columns} accumulators · {threads} threads · {size} bytes = \
+         {staged} bytes, and the tiles need {tiles}"
+    );
+    let most = LARGEST.shared_per_block;
+    let message = if needed > most.into() {
+        format!("{sum}: {needed} bytes, and a block has at most {most} bytes of shared memory")
+    } else {
+        let (reserved, all) = (LARGEST.shared_reserved, LARGEST.shared_bytes);
+        let blocks = spec.resident_blocks();
+        format!(
+            "{sum}: {blocks} blocks · ({needed} + {reserved} reserved by CUDA) = {} bytes of \
+             shared memory, and an SM has at most {all}",
+            u128::from(blocks) * (needed + u128::from(reserved)),
+        )
+    };
+    SpecError::at_key(
+        &[
+            "stage_c",
+            "tile",
+            "thread",
+            "pad_a",
+            "pad_b",
+            "stages",
+            "double_buffer",
+            "blocks_per_sm",
+        ],
+        format!("{message}; use a smaller tile or fewer buffers, or leave `stage_c` out"),
+    )
 }

@@ -200,44 +200,6 @@ pub(crate) fn resident_shared(blocks: u32, bytes: u128, most: u128) -> SpecError
     )
 }
 
-/// `extents` are the staged rows of a thread, the number of threads, and the columns of a thread.
-pub(crate) fn staged_sums(
-    spec: &SgemmSpec,
-    [rows, threads, columns]: [u32; 3],
-    [tiles, staged]: [u128; 2],
-) -> SpecError {
-    let (size, needed) = (spec.types().acc.size(), tiles + staged);
-    let sum = format!(
-        "`stage_c` stages {rows}·{columns} accumulators · {threads} threads · {size} bytes = \
-         {staged} bytes, and the tiles need {tiles}"
-    );
-    let most = LARGEST.shared_per_block;
-    let message = if needed > most.into() {
-        format!("{sum}: {needed} bytes, and a block has at most {most} bytes of shared memory")
-    } else {
-        let (reserved, all) = (LARGEST.shared_reserved, LARGEST.shared_bytes);
-        let blocks = spec.resident_blocks();
-        format!(
-            "{sum}: {blocks} blocks · ({needed} + {reserved} reserved by CUDA) = {} bytes of \
-             shared memory, and an SM has at most {all}",
-            u128::from(blocks) * (needed + u128::from(reserved)),
-        )
-    };
-    SpecError::at_key(
-        &[
-            "stage_c",
-            "tile",
-            "thread",
-            "pad_a",
-            "pad_b",
-            "stages",
-            "double_buffer",
-            "blocks_per_sm",
-        ],
-        format!("{message}; use a smaller tile or fewer buffers, or leave `stage_c` out"),
-    )
-}
-
 pub(crate) fn too_wide(key: &'static str, number: u32, each: u32, axis: &str) -> SpecError {
     SpecError::at_value(
         &[key, "block", "tile"],
