@@ -322,7 +322,7 @@ fn order(trials: &mut [Trial]) {
 }
 
 /// Measures the candidates in their order until the budget is spent. Returns true if none was left
-/// out for lack of time.
+/// out and no comparison was cut short for lack of time.
 ///
 /// # Errors
 /// Returns the errors of the first candidate, and failures of the driver.
@@ -346,7 +346,7 @@ fn measure(
         of_table.begin(device, &stopwatch, &mut views)?;
         let mut others: Vec<&mut Trial> = others.iter_mut().collect();
         others.retain(|trial| !is_hopeless(trial));
-        for group in others.chunks_mut(processors()) {
+        'groups: for group in others.chunks_mut(processors()) {
             is_complete = !clock.passed(COMPILING);
             if !is_complete {
                 break;
@@ -355,6 +355,11 @@ fn measure(
             // Failures occur again at the launch.
             _ = warm_up::<SgemmSpec>(device, specs);
             for trial in group {
+                // A launch of a large GEMM takes long.
+                is_complete = !clock.passed(1.0);
+                if !is_complete {
+                    break 'groups;
+                }
                 match trial.begin(device, &stopwatch, &mut views) {
                     Ok(()) => {}
                     // After some failures, the GPU runs no further kernel of the process.
@@ -364,7 +369,7 @@ fn measure(
             }
         }
     }
-    again(&stopwatch, &mut views, trials, clock)?;
+    is_complete &= again(device, &stopwatch, &mut views, trials, clock)?;
     for trial in trials {
         trial.candidate.measured = median(&trial.samples);
         trial.candidate.samples = trial.samples.len();
@@ -377,15 +382,20 @@ fn processors() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// Times the candidates close to the best one in turns.
+/// Times the candidates close to the best one in turns. Returns true if no round was left out for
+/// lack of time.
+///
+/// # Errors
+/// Returns the errors of the first candidate, and failures of the driver.
 fn again(
+    device: &Device,
     stopwatch: &Stopwatch<'_>,
     views: &mut TrialViews<'_>,
     trials: &mut [Trial],
     clock: Clock,
-) -> Result<()> {
+) -> Result<bool> {
     let first = |trial: &Trial| trial.samples.first().copied();
-    let Some(best) = trials.iter().filter_map(first).min() else { return Ok(()) };
+    let Some(best) = trials.iter().filter_map(first).min() else { return Ok(true) };
     let is_close = |time: Duration| time.as_secs_f64() <= CLOSE * best.as_secs_f64();
     let mut close: Vec<(usize, &mut Trial)> = trials
         .iter_mut()
@@ -394,17 +404,25 @@ fn again(
         .collect();
     // The only candidate needs no comparison.
     if close.len() == 1 {
-        return Ok(());
+        return Ok(true);
     }
     for _ in 0..ROUNDS {
-        for (_, trial) in &mut close {
+        for (n, trial) in &mut close {
             if clock.passed(1.0) {
-                return Ok(());
+                return Ok(false);
             }
-            trial.sample(stopwatch, views)?;
+            match trial.sample(stopwatch, views) {
+                Ok(()) => {}
+                Err(error) if *n == 0 || device.synchronize().is_err() => return Err(error),
+                Err(error) => {
+                    trial.candidate.error = Some(error.to_string());
+                    trial.samples.clear();
+                }
+            }
         }
+        close.retain(|(_, trial)| trial.candidate.error.is_none());
     }
-    Ok(())
+    Ok(true)
 }
 
 impl Trial {

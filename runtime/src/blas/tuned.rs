@@ -99,8 +99,8 @@ impl<'a, E, O> SgemmCall<'a, E, O> {
     }
 
     /// Uses an answer of [`autotune`](Self::autotune), if this call is the same GEMM: extents,
-    /// layouts, alignment, batch, epilogue, accuracy class, use of factors, and model of GPU.
-    /// Otherwise the table chooses, as without the answer.
+    /// layouts, alignment, batch, epilogue, accuracy class, use of factors, architecture
+    /// and number of SMs. Otherwise the table chooses, as without the answer.
     pub fn tuned(self, answer: &'a TunedCall) -> Self {
         Self { tuned: Some(answer), ..self }
     }

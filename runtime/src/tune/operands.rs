@@ -67,14 +67,16 @@ enum Padding {
 }
 
 impl Padding {
-    /// Distance between lines of this length.
+    /// Distance between lines of this length. A line for which there is none is too large for any
+    /// memory.
     fn pitch(self, line: usize) -> usize {
+        let aligned = |n: usize| n.checked_next_multiple_of(VECTOR).unwrap_or(usize::MAX);
         match self {
             Self::Packed => line,
-            Self::Least => line.next_multiple_of(VECTOR),
-            Self::Aligned => (line + 1).next_multiple_of(VECTOR),
-            Self::Unaligned if (line + 1).is_multiple_of(VECTOR) => line + 2,
-            Self::Unaligned => line + 1,
+            Self::Least => aligned(line),
+            Self::Aligned => aligned(line.saturating_add(1)),
+            Self::Unaligned if line % VECTOR == VECTOR - 1 => line.saturating_add(2),
+            Self::Unaligned => line.saturating_add(1),
         }
     }
 }
@@ -295,7 +297,7 @@ impl Layout {
         let pitch = self.padding.pitch(line);
         let of_one = product(lines, pitch)?;
         let in_buffer = if self.is_list { 1 } else { self.batch.unwrap_or(1) };
-        let len = product(of_one, in_buffer)? + self.start;
+        let len = product(of_one, in_buffer)?.saturating_add(self.start);
         let buffers = if self.is_list { self.batch.unwrap_or(1) } else { 1 };
         let batch = self.batch.filter(|_| !self.is_list);
         let batch = batch.map(|count| Batch { count, distance: of_one });
