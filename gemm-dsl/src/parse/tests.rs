@@ -5,6 +5,7 @@ mod map;
 mod plan;
 mod published;
 mod reduce;
+mod resources;
 mod rows;
 mod sgemm;
 mod sgemm_table;
@@ -21,6 +22,9 @@ use crate::{Family, Plan};
 use proc_macro2::TokenStream;
 use proptest::prelude::*;
 use proptest::sample::select;
+
+/// Faulty specs of `sgemm_kernel!`.
+const SGEMM: [&[Faulty]; 4] = [sgemm::SPECS, plan::SPECS, published::SPECS, resources::SPECS];
 
 /// Text of a spec, with the marked tokens and the message of each of its faults. In a message,
 /// `{keys}` stands for all keys of the family.
@@ -100,9 +104,7 @@ fn folds_without_a_valid_type_suggest_one() {
 
 #[test]
 fn every_fault_of_a_product_has_its_message_and_token() {
-    check::<SgemmSpec>(sgemm::SPECS);
-    check::<SgemmSpec>(plan::SPECS);
-    check::<SgemmSpec>(published::SPECS);
+    SGEMM.into_iter().for_each(check::<SgemmSpec>);
 }
 
 #[test]
@@ -127,7 +129,7 @@ fn a_fault_in_a_text_is_shown_beneath_its_line() {
 
 #[test]
 fn tokens_and_text_give_the_same_messages() {
-    for (text, expected) in sgemm::SPECS.iter().chain(plan::SPECS).chain(published::SPECS) {
+    for (text, expected) in SGEMM.into_iter().flatten() {
         let Ok(tokens) = text.parse::<TokenStream>() else { continue };
         let Err(error) = super::sgemm(tokens).plan else {
             panic!("{text} was accepted");
