@@ -261,9 +261,9 @@ const SGEMM: [Idea; 45] = [
     ),
     idea(
         "fastest",
-        "The kernel has a larger tile, a ring of three tiles, copies spread over the multiplication \
-         steps, accumulators staged before the stores, an L2-friendly order of C tiles, and an \
-         order of multiply-adds that reuses operands.",
+        "The kernel has a larger tile, a ring of three tiles, copies spread over the \
+         multiplication steps, accumulators staged before the stores, an L2-friendly order of C \
+         tiles, and an order of multiply-adds that reuses operands.",
         "Which of these keys change a counter, and which change only the time?",
         "ledger",
     ),

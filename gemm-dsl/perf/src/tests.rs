@@ -22,8 +22,8 @@ const OUTSIDE: [Outside; 4] = [
     (
         "32_stream_k",
         &[(512, -0.322)],
-        "eight blocks share each tile, and the last one adds eight partial sums; the model does not \
-         explain the whole time",
+        "eight blocks share each tile, and the last one adds eight partial sums; the model does \
+         not explain the whole time",
     ),
     (
         "44_mma_converted",

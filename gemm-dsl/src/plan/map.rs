@@ -15,8 +15,8 @@
 //! * a name, if given, is an identifier of CUDA C++ with at least one letter or digit.
 //!
 //! A launch also checks the grid, which has at most 2^31 − 1 blocks. If the expression reads `row`,
-//! `col`, `m` or `n`, a matrix has less than 2^31 rows and columns. A row that is folded has at most
-//! 2^30 columns.
+//! `col`, `m` or `n`, a matrix has less than 2^31 rows and columns. A row that is folded has at
+//! most 2^30 columns.
 
 mod decisions;
 mod messages;

@@ -33,8 +33,8 @@ impl PinnedSpec {
     ) -> Result<Self, SpecErrors> {
         let program = spec.plan()?.program()?;
         let others = program.launched().filter(|other| {
-            // The passes of a reduction differ only in their loads, so only one kernel is pinned. Rows
-            // of a larger block differ only in constants.
+            // The passes of a reduction differ only in their loads, so only one kernel is pinned.
+            // Rows of a larger block differ only in constants.
             folder != "reduce"
                 && !other.name.ends_with("_wide")
                 && program.variants().all(|kernel| kernel.name != other.name)

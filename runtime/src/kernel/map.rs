@@ -54,8 +54,8 @@ impl<E, R> Map<E, R> {
     ///
     /// The arrays of `[m, n]` operands and of results are either all matrices of one shape, with
     /// any strides, or all vectors of one length, which count as a row. A vector `[n]` or `[m]`, or
-    /// a vector for a result `[m]`, may have more elements than needed. On a GPU the call returns before the work is complete; later
-    /// work of the device is ordered after it.
+    /// a vector for a result `[m]`, may have more elements than needed. On a GPU the call returns
+    /// before the work is complete; later work of the device is ordered after it.
     ///
     /// ```
     /// use gemm_runtime::{Device, M, MN, Map, N, map_kernel};
@@ -77,7 +77,8 @@ impl<E, R> Map<E, R> {
     /// # Errors
     /// * [`Error::WrongDevice`] if an array belongs to another device.
     /// * [`Error::Extents`] if two arrays disagree in an extent.
-    /// * [`Error::WrongExtent`] if a vector `[n]` or `[m]`, or one for a result `[m]`, is too short.
+    /// * [`Error::WrongExtent`] if a vector `[n]` or `[m]`, or one for a result `[m]`, is too
+    ///   short.
     /// * [`Error::WrongOperand`] for a vector beside matrices, a batch, or [`InPlace`] without such
     ///   a result.
     /// * [`Error::List`] for a list of matrices.

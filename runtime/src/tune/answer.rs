@@ -117,8 +117,8 @@ impl Answer {
         self.outcome.basis
     }
 
-    /// Returns true if the budget was sufficient: all candidates were considered, and the close ones
-    /// were timed in all rounds.
+    /// Returns true if the budget was sufficient: all candidates were considered, and the close
+    /// ones were timed in all rounds.
     pub fn is_complete(&self) -> bool {
         self.outcome.is_complete
     }

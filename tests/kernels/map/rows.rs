@@ -117,7 +117,8 @@ fn well_known_rows() -> Result<(), Error> {
     near(&device.download(&y)?, &expected.collect::<Vec<_>>());
 
     let line = "|logits[m, n], target[m]: i32| -> f32[m] { let top = max(logits); \
-                log(sum(exp(logits - top))) + top - sum(if col == target { logits } else { 0.0 }) }";
+                log(sum(exp(logits - top))) + top \
+                - sum(if col == target { logits } else { 0.0 }) }";
     let targets = [3, 0, 39];
     let (target, mut loss) = (device.upload_of(&targets)?, device.alloc(m)?);
     let kernel = by_name(line)?;

@@ -100,8 +100,8 @@ impl Team {
 }
 
 impl Case {
-    /// Draws a kernel with two folds of floats, of which the second depends on the first, and one of
-    /// integers.
+    /// Draws a kernel with two folds of floats, of which the second depends on the first, and one
+    /// of integers.
     pub fn random_rows(random: &mut Random) -> Self {
         let drawn = Drawn::new(random);
         let spec = drawn.spec();

@@ -2,9 +2,9 @@
 //! one or more passes, and then computes the results.
 //!
 //! **Order of the elements.** Thread `t` of a team folds, for each item in turn, the elements of
-//! item `item * TEAM + t`. A tree of shuffles folds the values of a warp, and every thread folds the
-//! values of the warps in their order. All kernels for rows of one length have the same team, so
-//! they give the same bits.
+//! item `item * TEAM + t`. A tree of shuffles folds the values of a warp, and every thread folds
+//! the values of the warps in their order. All kernels for rows of one length have the same team,
+//! so they give the same bits.
 
 mod pass;
 mod program;

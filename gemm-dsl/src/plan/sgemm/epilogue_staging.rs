@@ -76,7 +76,7 @@ pub(super) fn bytes(acc: Elem, extents: [u32; 3]) -> u128 {
     extents.into_iter().fold(acc.size().into(), |all, n| all * u128::from(n))
 }
 
-/// Message for staged accumulators that do not fit. `extents` are the staged rows of a thread, the number of threads, and the columns of a thread.
+/// Message for staged accumulators that do not fit. `tiles` and `staged` are bytes.
 fn no_room(
     spec: &SgemmSpec,
     [rows, threads, columns]: [u32; 3],

@@ -73,8 +73,8 @@ pub trait MapResult: sealed::Kind {}
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a list of results",
     label = "not a list of results",
-    note = "a result is `MN<T>`, or `M<T>` for one value for each row; several are a tuple, such as \
-            `(MN, MN<bf16>)`"
+    note = "a result is `MN<T>`, or `M<T>` for one value for each row; several are a tuple, such \
+            as `(MN, MN<bf16>)`"
 )]
 pub trait MapResults: sealed::Results {}
 
