@@ -95,7 +95,6 @@ pub use typing::{Float, Type, Typing, ValueType};
 use crate::error::{Excerpt, SpecError, SpecErrors, TokenSpan};
 use crate::syntax::{Token, lex};
 use lexeme::lexemes;
-use std::collections::HashSet;
 use std::fmt::{Display, Formatter, Result as Formatted};
 
 /// Valid expression of named parameters, in the scope of its key.
@@ -198,34 +197,18 @@ impl Closure {
 
     /// Returns the n-th value with the definitions that it reads.
     pub fn value_block(&self, nth: usize) -> Option<Block> {
-        let value = self.values().nth(nth)?;
-        let mut read = HashSet::new();
-        value.visit_read(&mut read);
-        let mut lets = Vec::new();
-        for definition in self.body.lets.iter().rev() {
-            if read.contains(definition.name.as_str()) {
-                definition.value.visit_read(&mut read);
-                lets.push(definition.clone());
-            }
-        }
-        lets.reverse();
-        Some(Block { lets, value: value.clone() })
+        Some(Block::reading(&self.body.lets, self.values().nth(nth)?.clone()))
     }
 
     /// Returns the closure of the n-th value, with the definitions and the parameters that it
     /// reads.
     pub(crate) fn result(&self, nth: usize) -> Option<Self> {
         let body = self.value_block(nth)?;
-        let mut read = HashSet::new();
-        body.visit(&mut |e| {
-            if let NodeKind::Name(name) = &e.kind {
-                read.insert(name.clone());
-            }
-        });
-        let params = self.params.iter().filter(|param| read.contains(&param.name)).cloned();
+        let read = body.read();
+        let params = self.params.iter().filter(|param| read.contains(param.name.as_str()));
         Some(Self {
             scope: self.scope,
-            params: params.collect(),
+            params: params.cloned().collect(),
             results: self.results.get(nth).copied().into_iter().collect(),
             body,
             others: Vec::new(),

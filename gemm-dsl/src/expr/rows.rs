@@ -122,15 +122,10 @@ impl Known<'_> {
     /// Returns the closure of a block, with the names that it reads as parameters, and its types,
     /// except for the result.
     fn closure(&self, body: Block) -> (Closure, Typing) {
-        let mut read = std::collections::HashSet::new();
-        body.visit(&mut |e| {
-            if let NodeKind::Name(name) = &e.kind {
-                read.insert(name.clone());
-            }
-        });
+        let read = body.read();
         let (mut params, mut values) = (Vec::new(), Vec::new());
         for (nth, param) in self.of.params.iter().enumerate() {
-            if read.contains(&param.name) {
+            if read.contains(param.name.as_str()) {
                 params.push(param.clone());
                 values.push(self.typing.param(nth));
             }

@@ -236,6 +236,29 @@ impl Binary {
 }
 
 impl Block {
+    /// Returns the block of a value, with those of the definitions that it reads.
+    pub(super) fn reading(lets: &[Let], value: Node) -> Self {
+        let mut read = HashSet::new();
+        value.visit_read(&mut read);
+        let mut needed = Vec::new();
+        for definition in lets.iter().rev() {
+            if read.contains(definition.name.as_str()) {
+                definition.value.visit_read(&mut read);
+                needed.push(definition.clone());
+            }
+        }
+        needed.reverse();
+        Self { lets: needed, value }
+    }
+
+    /// Returns the names that the block reads, including those that it defines.
+    pub(super) fn read(&self) -> HashSet<&str> {
+        let mut read = HashSet::new();
+        self.lets.iter().for_each(|definition| definition.value.visit_read(&mut read));
+        self.value.visit_read(&mut read);
+        read
+    }
+
     /// Visits every expression of the block, parents first.
     pub fn visit<'a>(&'a self, f: &mut impl FnMut(&'a Node)) {
         self.lets.iter().for_each(|definition| definition.value.visit(f));

@@ -154,7 +154,8 @@ fn check_closure(spec: &MapSpec, closure: &Closure, faults: &mut Faults) {
     if !fits {
         return faults.0.push(messages::result_types(stated.len(), count));
     }
-    let results: Vec<Elem> = spec.results().iter().map(|result| result.elem).collect();
+    let results = spec.results();
+    let elems: Vec<Elem> = results.iter().map(|result| result.elem).collect();
     for (param, operand) in closure.params().iter().zip(spec.operands()) {
         let is_number = operand.arg.along == Along::Nothing;
         if operand.elem == Elem::U64 {
@@ -162,15 +163,15 @@ fn check_closure(spec: &MapSpec, closure: &Closure, faults: &mut Faults) {
         } else if is_number && !operand.elem.computes() {
             faults.0.push(messages::narrow_number(param.at, &param.name, operand.elem));
         }
-        if spec.results().iter().any(|result| result.name == param.name) {
+        if results.iter().any(|result| result.name == param.name) {
             faults.0.push(messages::name_of_result(param.at, &param.name));
         }
     }
-    if results.contains(&Elem::U64) {
+    if elems.contains(&Elem::U64) {
         faults.0.push(messages::result_of_u64());
     }
     if faults.sound(&["map", "type"]) {
-        faults.0.extend(closure.check(&spec.typing(closure, &results)));
+        faults.0.extend(closure.check(&spec.typing(closure, &elems)));
     }
     if faults.sound(&["map", "type"]) {
         check_rows(spec, closure, faults);

@@ -102,9 +102,8 @@ impl Names {
             for block in blocks {
                 if replace(block, &argument, &name) {
                     is_read = true;
-                    let mut lets = std::mem::take(&mut block.lets);
-                    lets.retain(|definition| definition.name != name);
-                    block.lets = read_lets(lets, &block.value);
+                    block.lets.retain(|definition| definition.name != name);
+                    *block = Block::reading(&block.lets, block.value.clone());
                 }
             }
             all.push(is_read.then_some(name));
@@ -163,26 +162,6 @@ fn replace_in(e: &mut Node, argument: &Node, name: &str) -> bool {
     }
 }
 
-/// Returns the definitions that a value reads.
-fn read_lets(lets: Vec<Let>, value: &Node) -> Vec<Let> {
-    let mut read = HashSet::new();
-    let names = |e: &Node| {
-        let mut names = HashSet::new();
-        e.visit_read(&mut names);
-        names.into_iter().map(str::to_owned).collect::<Vec<_>>()
-    };
-    read.extend(names(value));
-    let mut needed = Vec::new();
-    for definition in lets.into_iter().rev() {
-        if read.contains(&definition.name) {
-            read.extend(names(&definition.value));
-            needed.push(definition);
-        }
-    }
-    needed.reverse();
-    needed
-}
-
 /// Returns true if an expression is worth computing once for a row.
 fn is_worth(e: &Node) -> bool {
     let mut worth = false;
@@ -227,8 +206,8 @@ impl<'c> Splitter<'c> {
 
     /// Returns the block of a value, with the visible definitions that it reads.
     fn with_lets(&self, value: Node) -> Block {
-        let lets = self.visible.iter().map(|visible| visible.definition.clone()).collect();
-        Block { lets: read_lets(lets, &value), value }
+        let lets = self.visible.iter().map(|visible| visible.definition.clone());
+        Block::reading(&lets.collect::<Vec<_>>(), value)
     }
 
     fn varies(&self, name: &str) -> bool {
@@ -292,8 +271,8 @@ impl<'c> Splitter<'c> {
             self.visible.push(Visible { definition, varies });
         }
         let (value, varies) = self.node(&block.value, None);
-        let lets = self.visible.drain(outer..).map(|visible| visible.definition).collect();
-        (Block { lets: read_lets(lets, &value), value }, varies)
+        let lets = self.visible.drain(outer..).map(|visible| visible.definition);
+        (Block::reading(&lets.collect::<Vec<_>>(), value), varies)
     }
 
     /// Turns an expression that does not depend on the column into a part, if it is worth it.
