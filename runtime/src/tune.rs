@@ -360,12 +360,8 @@ fn measure(
                 if !is_complete {
                     break 'groups;
                 }
-                match trial.begin(device, &stopwatch, &mut views) {
-                    Ok(()) => {}
-                    // After some failures, the GPU runs no further kernel of the process.
-                    Err(error) if device.synchronize().is_err() => return Err(error),
-                    Err(error) => trial.candidate.error = Some(error.to_string()),
-                }
+                let begun = trial.begin(device, &stopwatch, &mut views);
+                trial.exclude_if_failed(device, begun)?;
             }
         }
     }
@@ -411,13 +407,10 @@ fn again(
             if clock.passed(1.0) {
                 return Ok(false);
             }
-            match trial.sample(stopwatch, views) {
-                Ok(()) => {}
-                Err(error) if *n == 0 || device.synchronize().is_err() => return Err(error),
-                Err(error) => {
-                    trial.candidate.error = Some(error.to_string());
-                    trial.samples.clear();
-                }
+            let sampled = trial.sample(stopwatch, views);
+            match n {
+                0 => sampled?,
+                _ => trial.exclude_if_failed(device, sampled)?,
             }
         }
         close.retain(|(_, trial)| trial.candidate.error.is_none());
@@ -438,6 +431,21 @@ impl Trial {
         self.program = Some(program);
         let once = self.time(stopwatch, views, 1)?;
         self.samples.push(self.time(stopwatch, views, launches(once))?);
+        Ok(())
+    }
+
+    /// Excludes the candidate if its launches failed.
+    ///
+    /// # Errors
+    /// Returns the error of the launches if it remains: after some failures, the GPU runs no
+    /// further kernel of the process.
+    fn exclude_if_failed(&mut self, device: &Device, launched: Result<()>) -> Result<()> {
+        let Err(error) = launched else { return Ok(()) };
+        if device.synchronize().is_err() {
+            return Err(error);
+        }
+        self.candidate.error = Some(error.to_string());
+        self.samples.clear();
         Ok(())
     }
 

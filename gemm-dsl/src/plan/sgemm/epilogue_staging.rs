@@ -59,11 +59,16 @@ fn fits(spec: &SgemmSpec, bytes: u128) -> bool {
         && blocks_by_shared(bytes) >= spec.resident_blocks().into()
 }
 
-/// Checks that shared memory has room for the accumulators that `stage_c` stages. The tiles alone
-/// fit.
-pub(super) fn check(spec: &SgemmSpec, thread: Rect, block: BlockSize, faults: &mut Faults) {
+/// Checks that shared memory has room for the accumulators that `stage_c` stages. `rows` and `cols`
+/// are the staged rows and the columns of a thread. The tiles alone fit.
+pub(super) fn check(
+    spec: &SgemmSpec,
+    [rows, cols]: [u32; 2],
+    block: BlockSize,
+    faults: &mut Faults,
+) {
     if spec.stage_c && faults.sound(&["stage_c", "blocks_per_sm"]) {
-        let extents = [rows(spec, thread, block).value, block.threads, thread.n];
+        let extents = [rows, block.threads, cols];
         let staged = bytes(spec.types().acc, extents);
         let fits = fits(spec, block.before() + staged);
         faults.require(fits, || no_room(spec, extents, [block.before(), staged]));

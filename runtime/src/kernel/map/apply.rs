@@ -81,12 +81,10 @@ fn apply_on<B: Finds>(
             }
             (ArgSlot::Array(_), Passed::Number { elem, .. }) => {
                 let remedy = "Upload the elements and pass a reference to them";
-                let found = format!("a number, an {elem}");
-                return Err(wrong(argument.to_string(), argument.along, found, remedy));
+                return Err(mismatched(argument, format!("a number, an {elem}"), remedy));
             }
             (ArgSlot::Number(_), Passed::Array(_) | Passed::Result(_)) => {
-                let (found, remedy) = ("an array".to_owned(), "Pass the number itself");
-                return Err(wrong(argument.to_string(), argument.along, found, remedy));
+                return Err(mismatched(argument, "an array".to_owned(), "Pass the number itself"));
             }
             (ArgSlot::Output(_), _) => {
                 unreachable!("MapSpec::operands: results are no operands")
@@ -298,6 +296,10 @@ fn no_result(argument: &EpilogueArg, number: usize, results: usize) -> Error {
         ),
         _ => ("a result".to_owned(), "Only an `[m, n]` operand can be in place"),
     };
+    mismatched(argument, found, remedy)
+}
+
+fn mismatched(argument: &EpilogueArg, found: String, remedy: &'static str) -> Error {
     wrong(argument.to_string(), argument.along, found, remedy)
 }
 

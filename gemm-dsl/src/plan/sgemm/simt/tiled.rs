@@ -122,7 +122,8 @@ impl TiledDraft {
     pub(in crate::plan::sgemm) fn check_staging(&self, spec: &SgemmSpec, faults: &mut Faults) {
         let Self(plan) = self;
         let block = BlockSize { threads: plan.epilogue_threads(), shared: plan.shared.into() };
-        epilogue_staging::check(spec, Rect::new(plan.tm, plan.tn), block, faults);
+        let staged = [plan.epilogue.staged_rows(), plan.tn];
+        epilogue_staging::check(spec, staged, block, faults);
     }
 
     pub(crate) fn plan(self, _: &Passed) -> TiledPlan {
