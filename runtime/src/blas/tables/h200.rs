@@ -1,11 +1,12 @@
 //! Rules for single GEMMs, measured on an H200.
 //!
-//! The first eleven rules were written by hand, in `examples/bench/src/tune/table/h200.first`. They
-//! cover:
+//! The first thirteen rules were written by hand, in
+//! `examples/bench/src/tune/table/h200.first`. They cover:
 //!
 //! * large GEMMs without split-K that nearly fill each wave of large tiles: `waves(1x1)` is the
 //!   number of elements of C for each SM, and a tile has 32,768;
 //! * GEMMs that fill one wave of 128x64 tiles, for which four slices of K share the work of a tile;
+//! * large GEMMs whose last wave is not full, by stream-K;
 //! * GEMMs with a large K whose B is K-major.
 //!
 //! `tune --table h200.rs --times FILE --rows 170 --first h200.first` wrote all other rules, with
@@ -28,39 +29,51 @@ use gemm_runtime::{SgemmTable, sgemm_table};
 /// Rules that choose for each shape the spec with the lowest cost for neighbouring shapes.
 pub const GEMM: SgemmTable = sgemm_table! {
     aligned && min(m, n) > 512 && k > 256 && waves(1x1) > 29000.0 * floor(waves(128x256) + 0.999) &&
-    (nn || tn && k > 16384) =>
+    (nn || nt || tn && k > 16384) =>
         tile: 128x256x16, thread: 8x16, fragment: split, float4, transpose, pad_a: 4, pad_b: 4,
-        stages: 5, spread: 10, warp: 32x128, raster: 8, order: column_serpentine, blocks_per_sm: 1;
+        stages: 3, spread: 10, warp: 32x128, raster: 8, stage_c, order: column_serpentine,
+        blocks_per_sm: 1;
     aligned && min(m, n) > 512 && k > 256 && waves(1x1) > 29000.0 * floor(waves(256x128) + 0.999) &&
     tn =>
         tile: 256x128x16, thread: 16x8, fragment: split, float4, transpose, pad_a: 4, pad_b: 4,
-        stages: 5, warp: 128x32, raster: 8, order: row_serpentine, blocks_per_sm: 1;
+        stages: 5, spread: 6, warp: 128x32, raster: 8, stage_c, order: row_serpentine,
+        blocks_per_sm: 1;
     aligned && min(m, n) > 512 && k > 256 && waves(1x1) > 29000.0 * floor(waves(256x128) + 0.999) =>
         tile: 256x128x16, thread: 8x16, fragment: split, float4, transpose, pad_a: 4, pad_b: 4,
         stages: 3, spread: 14, warp: 64x64, raster: 8, order: column_serpentine, blocks_per_sm: 1;
-    aligned && min(m, n) >= 256 && waves(128x64) > 0.9 && waves(128x64) <= 1.0 && k > 700 &&
-    k <= 4096 && nn =>
+    aligned && min(m, n) >= 256 && waves(128x64) > 0.9 && waves(128x64) <= 1.0 &&
+    k > 700 && k <= 4096 && nn =>
         tile: 64x128x16, thread: 8x16, fragment: split, float4, transpose, pad_a: 4, pad_b: 4,
         stages: 5, warp: 64x64, order: column_serpentine, blocks_per_sm: 1, slices: 4;
-    aligned && min(m, n) >= 256 && waves(128x64) > 0.9 && waves(128x64) <= 1.0 && k > 700 &&
-    k <= 4096 && (k <= 2500 || tn || tt) =>
+    aligned && min(m, n) >= 256 && waves(128x64) > 0.9 && waves(128x64) <= 1.0 &&
+    k > 700 && k <= 4096 && (k <= 2500 || tn || tt) =>
         tile: 128x64x16, thread: 8x16, fragment: split, float4, transpose, pad_a: 4, pad_b: 4,
         stages: 4, warp: 64x64, order: column_serpentine, blocks_per_sm: 1, slices: 4;
     aligned && nt && k > 8192 && m > 128 && m * n > 140000 && (n <= 64 || m * n > 500000) =>
         tile: 256x64x16, thread: 16x8, fragment: split, float4, transpose, pad_a: 4, pad_b: 4,
-        stages: 3, spread: 14, warp: 128x32, order: row_serpentine, blocks_per_sm: 2, stream_k;
-    aligned && nt && k > 1000 && m > 256 && n > 384 && m * n > 8000000 =>
-        tile: 128x192x24, thread: 8x8, fragment: split, float4, transpose, pad_a: 4, pad_b: 4,
-        stages: 3, spread: 15, warp: 32x64, raster: 8, order: row_serpentine, blocks_per_sm: 1,
+        stages: 3, spread: 14, warp: 128x32, stage_c, order: row_serpentine, blocks_per_sm: 2,
         stream_k;
-    aligned && nt && k > 1000 && m > 256 && n > 384 && m * n > 500000 =>
+    aligned && tt && k > 700 && min(m, n) > 256 && m * n > 3200000 =>
+        tile: 256x64x16, thread: 16x8, fragment: split, float4, transpose, pad_a: 4, pad_b: 4,
+        stages: 3, spread: 14, warp: 128x32, stage_c, order: row_serpentine, blocks_per_sm: 2,
+        stream_k;
+    aligned && k > 700 && m > 256 && n > 384 && m * n > 8000000 =>
+        tile: 128x192x24, thread: 8x8, fragment: split, float4, transpose, pad_a: 4, pad_b: 4,
+        stages: 3, spread: 15, warp: 32x64, raster: 8, stage_c, order: row_serpentine,
+        blocks_per_sm: 1, stream_k;
+    aligned && (nn || nt) && k > 1000 && m > 256 && n > 384 && m * n > 3200000 =>
+        tile: 128x128x24, thread: 8x8, fragment: split, float4, transpose, pad_a: 4, pad_b: 4,
+        stages: 3, spread: 20, warp: 32x64, raster: 8, stage_c, order: row_serpentine,
+        blocks_per_sm: 1, stream_k;
+    aligned && k > 1000 && m > 256 && n > 384 && (nt && m * n > 500000 || tn && m * n > 3200000) =>
         tile: 128x128x24, thread: 8x8, fragment: split, float4, transpose, pad_a: 4, pad_b: 4,
         stages: 3, spread: 20, warp: 32x64, raster: 8, order: row_serpentine, blocks_per_sm: 1,
         stream_k;
     aligned && nt && k > 2048 && min(m, n) > 128 && m * n > 140000 &&
     (k > 8192 || m * n > 500000) =>
         tile: 256x64x16, thread: 16x8, fragment: split, float4, transpose, pad_a: 4, pad_b: 4,
-        stages: 3, spread: 14, warp: 128x32, order: row_serpentine, blocks_per_sm: 2, split_k: auto;
+        stages: 3, spread: 14, warp: 128x32, stage_c, order: row_serpentine, blocks_per_sm: 2,
+        split_k: auto;
     aligned && nt && k > 2048 && n > 64 && m * n > 140000 && waves(128x128) <= 0.49 =>
         tile: 64x128x16, thread: 8x8, fragment: split, float4, transpose, pad_a: 4, pad_b: 4,
         stages: 3, spread: 8, warp: 32x64, raster: 8, order: row_serpentine, blocks_per_sm: 3,
