@@ -41,12 +41,12 @@ pub const GEMM: SgemmTable = sgemm_table! {
     aligned && min(m, n) > 512 && k > 256 && waves(1x1) > 29000.0 * floor(waves(256x128) + 0.999) =>
         tile: 256x128x16, thread: 8x16, fragment: split, float4, transpose, pad_a: 4, pad_b: 4,
         stages: 3, spread: 14, warp: 64x64, raster: 8, order: column_serpentine, blocks_per_sm: 1;
-    aligned && min(m, n) >= 256 && waves(128x64) > 0.9 && waves(128x64) <= 1.0 &&
-    k > 700 && k <= 4096 && nn =>
+    aligned && min(m, n) >= 256 && waves(128x64) > 0.9 && waves(128x64) <= 1.0 && k > 700 &&
+    k <= 4096 && nn =>
         tile: 64x128x16, thread: 8x16, fragment: split, float4, transpose, pad_a: 4, pad_b: 4,
         stages: 5, warp: 64x64, order: column_serpentine, blocks_per_sm: 1, slices: 4;
-    aligned && min(m, n) >= 256 && waves(128x64) > 0.9 && waves(128x64) <= 1.0 &&
-    k > 700 && k <= 4096 && (k <= 2500 || tn || tt) =>
+    aligned && min(m, n) >= 256 && waves(128x64) > 0.9 && waves(128x64) <= 1.0 && k > 700 &&
+    k <= 4096 && (k <= 2500 || tn || tt) =>
         tile: 128x64x16, thread: 8x16, fragment: split, float4, transpose, pad_a: 4, pad_b: 4,
         stages: 4, warp: 64x64, order: column_serpentine, blocks_per_sm: 1, slices: 4;
     aligned && nt && k > 8192 && m > 128 && m * n > 140000 && (n <= 64 || m * n > 500000) =>
