@@ -3,6 +3,7 @@
 
 mod calls;
 mod epilogue;
+mod features;
 mod rule_lines;
 mod tables;
 #[cfg(test)]
@@ -28,7 +29,7 @@ use crate::view::{AsMatrixMutOf, AsMatrixOf, MatrixMut, MatrixRef};
 use crate::warm_up::make;
 use gemm_dsl::ir::Extent;
 use gemm_dsl::ir::contract::Subject;
-use gemm_dsl::spec::{Accuracy, Batch, EpilogueArg, Factor, SgemmSpec};
+use gemm_dsl::spec::{Accuracy, EpilogueArg, Factor, SgemmSpec};
 use gemm_dsl::tables::SgemmProblem;
 use std::sync::Arc;
 use tables::{CallFeatures, Shipped, Tables};
@@ -434,33 +435,14 @@ impl<'a, E, O> SgemmCall<'a, E, O> {
     }
 
     /// Table for this call, with the features that the call needs.
-    fn asks(&self, tables: &'static Tables) -> Result<TableCall<'_>> {
+    fn asks(&self, tables: &'static Tables) -> Result<TableCall<'_>>
+    where
+        O: OperandsFor<E>,
+    {
         let is_row_major = self.c.shape().is_row_major();
         let epilogue = self.epilogue.as_ref().map(|epilogue| epilogue.for_c(is_row_major));
         let asked = CallFeatures { epilogue, ..self.features()? };
         Ok(TableCall { table: tables.table(asked), asked, tuned: self.answer() })
-    }
-
-    /// Features of this call other than the epilogue, after checking the matrices.
-    fn features(&self) -> Result<CallFeatures<'static>> {
-        self.extents()?;
-        let shapes = [self.a.shape(), self.b.shape(), self.c.shape()];
-        for (argument, shape) in ["a", "b", "c"].into_iter().zip(&shapes) {
-            if !shape.is_row_major() && !shape.is_column_major() {
-                let (row_stride, col_stride) = (shape.row_stride, shape.col_stride);
-                return Err(Error::Scattered { argument, row_stride, col_stride });
-            }
-        }
-        let counts = [self.a.count(), self.b.count(), self.c.count()];
-        let lists = [("a", self.a.is_list()), ("b", self.b.is_list()), ("c", self.c.is_list())];
-        let first = |is_list| lists.into_iter().find(|(_, of)| *of == is_list);
-        let batch = match (first(true), first(false)) {
-            (Some((list, _)), Some((other, _))) => return Err(Error::Unlisted { list, other }),
-            (Some(_), None) => Some(Batch::Pointers),
-            (None, _) => counts.iter().any(Option::is_some).then_some(Batch::Strided),
-        };
-        let scaled = self.alpha.to_bits() != 1f32.to_bits() || self.beta != 0.0;
-        Ok(CallFeatures { scaled, batch, epilogue: None })
     }
 }
 

@@ -1,17 +1,22 @@
 //! Copies between two layouts, as blocks of rows that a driver call can copy.
 
+use crate::shape::MAX_AXES;
 use smallvec::SmallVec;
 
-/// Number of axes of a shape: matrices of a batch, rows and columns.
-pub(crate) const AXES: usize = 3;
+/// Number of axes of a shape: those of a batch, rows and columns.
+pub(crate) const AXES: usize = MAX_AXES + 2;
 
-/// Extents or strides along the axes, from the matrices of a batch to the columns.
+/// Extents or strides along the axes, from the outermost axis of a batch to the columns.
 pub(crate) type PerAxis = [usize; AXES];
 
 /// Strides of consecutive elements, matrix by matrix and row by row.
 pub(crate) fn packed_strides(extents: PerAxis) -> PerAxis {
-    let [_, rows, cols] = extents;
-    [rows.saturating_mul(cols), cols, 1]
+    let (mut packed, mut next) = ([0; AXES], 1_usize);
+    for axis in (0..AXES).rev() {
+        packed[axis] = next;
+        next = next.saturating_mul(extents[axis]);
+    }
+    packed
 }
 
 /// Strides of consecutive elements in the order in which they are in memory.
@@ -28,11 +33,11 @@ pub(crate) fn strides_in_memory_order(extents: PerAxis, strides: PerAxis) -> Per
 
 /// Offsets of all elements, matrix by matrix and row by row.
 pub(crate) fn offsets(extents: PerAxis, strides: PerAxis) -> impl Iterator<Item = usize> {
-    let [count, rows, cols] = extents;
-    let [distance, row_stride, col_stride] = strides;
-    let rows =
-        (0..count).flat_map(move |n| (0..rows).map(move |row| n * distance + row * row_stride));
-    rows.flat_map(move |first| (0..cols).map(move |col| first + col * col_stride))
+    let along = move |axis: usize| {
+        move |first: usize| (0..extents[axis]).map(move |n| first + n * strides[axis])
+    };
+    let batches = along(0)(0).flat_map(along(1)).flat_map(along(2));
+    batches.flat_map(along(3)).flat_map(along(4))
 }
 
 /// Nested loop of a copy.
@@ -126,7 +131,7 @@ impl Blocks {
         let of_rows = Loop { extent: rows, to: to_pitch, from: from_pitch };
         let all = loops.iter().copied().chain([of_rows, Loop { extent: cols, to: 1, from: 1 }]);
         let mut axes = [Loop { extent: 1, to: 0, from: 0 }; AXES];
-        // There are at most three loops of more than one iteration.
+        // There are at most as many loops of more than one iteration as axes.
         for (axis, each) in axes.iter_mut().zip(all.filter(|each| each.extent != 1)) {
             *axis = each;
         }

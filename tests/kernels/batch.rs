@@ -15,11 +15,17 @@ use proptest::prelude::*;
 fn lies(pitched: bool) -> impl Strategy<Value = [Lies; 4]> {
     let one = move || {
         let padding = if pitched { 0..6usize } else { 0..1 };
-        (any::<bool>(), 0..7usize, padding).prop_map(|(shared, between, padding)| Lies {
-            shared,
-            between,
-            padding,
-        })
+        let several = (any::<bool>(), any::<bool>(), proptest::option::of(0..3usize));
+        (any::<bool>(), 0..7usize, padding, several).prop_map(
+            move |(shared, between, padding, (beside, turned, repeats))| Lies {
+                shared,
+                between,
+                padding,
+                beside: beside && pitched,
+                turned,
+                repeats,
+            },
+        )
     };
     [one(), one(), one(), one()]
 }
@@ -38,11 +44,38 @@ proptest! {
         (seed, listed) in any::<(u64, bool)>(),
     ) {
         let batch = if listed { Batch::Pointers } else { Batch::Strided };
-        if let Err(error) = run(&Device::simulator(), (&spec, batch), size, count, lies, seed) {
+        if let Err(error) = run(&Device::simulator(), (&spec, batch), size, &[count], lies, seed) {
             // Kernels without guards have no variant for unaligned operands.
             let unaligned = error.contains("aligned to") || error.contains("to be a multiple of 4");
             let unguarded = spec.float4 && spec.bounds.to_string() == "aligned";
             prop_assert!(unguarded && unaligned, "`{spec}`, {batch}, at {size}: {error}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(gemm_cases::cases(200))]
+
+    /// A kernel for several axes computes a batch with at most as many.
+    fn each_product_of_several_axes_has_the_bits_of_its_own(
+        (spec, size, axes, lies) in
+            (
+                arbitrary::sgemm(128),
+                (0..40usize, 0..40usize, 0..20usize),
+                proptest::collection::vec(0..4usize, 1..=3usize),
+            )
+            .prop_flat_map(|(spec, (m, n, k), axes)| {
+                let size = accepted(&spec, Size::new(m, n, k));
+                let lies = lies(spec.pitched);
+                (Just(spec), Just(size), Just(axes), lies)
+            }),
+        (seed, third) in any::<(u64, bool)>(),
+    ) {
+        let batch = if third || axes.len() == 3 { Batch::Strided3 } else { Batch::Strided2 };
+        if let Err(error) = run(&Device::simulator(), (&spec, batch), size, &axes, lies, seed) {
+            let unaligned = error.contains("aligned to") || error.contains("to be a multiple of 4");
+            let unguarded = spec.float4 && spec.bounds.to_string() == "aligned";
+            prop_assert!(unguarded && unaligned, "`{spec}`, {batch}, {axes:?}: {error}");
         }
     }
 }
@@ -250,6 +283,7 @@ pub fn trials() -> Vec<Trial> {
     let trials = [
         simulated![
             each_product_has_the_bits_of_its_own,
+            each_product_of_several_axes_has_the_bits_of_its_own,
             a_batch_that_does_not_fit_is_an_error,
             a_batch_of_another_number_is_an_error,
             a_batch_of_one_runs_on_matrices_of_the_host,

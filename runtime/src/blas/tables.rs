@@ -47,8 +47,8 @@ pub(super) struct CallFeatures<'e> {
 }
 
 /// Number of lines of a rule: one for each combination of layout, with or without `scaled`, and
-/// batch or list.
-const LINES: usize = SgemmSpec::LAYOUTS * 2 * 2;
+/// kind of batch.
+const LINES: usize = SgemmSpec::LAYOUTS * 2 * Batch::ALL.len();
 
 /// Single GEMMs: measured on an H200, most rules written by `tune --table`. Batches: by hand.
 static SM_90: Tables = Tables::new(h200::GEMM, batch::GEMMS, 90);
@@ -167,9 +167,9 @@ impl Shipped {
         asked: CallFeatures<'l>,
     ) -> Result<&'l str, &'l SpecErrors> {
         let lines = asked.epilogue.map_or(&self.lines, |epilogue| epilogue.lines(&self.slot));
-        let asks = [asked.scaled, asked.batch == Some(Batch::Pointers)];
         let way = rule * SgemmSpec::LAYOUTS + SgemmSpec::layout_index(problem);
-        let number = asks.into_iter().fold(way, |n, bit| n * 2 + usize::from(bit));
+        let way = way * 2 + usize::from(asked.scaled);
+        let number = way * Batch::ALL.len() + asked.batch.unwrap_or_default() as usize;
         let line = lines.get(self.table.rules().len() * LINES, number);
         let line = line.get_or_init(|| {
             let (layout, padded) = (problem.shape.lies(), problem.shape.padded);

@@ -300,7 +300,7 @@ impl Layout {
         let len = product(of_one, in_buffer)?.saturating_add(self.start);
         let buffers = if self.is_list { self.batch.unwrap_or(1) } else { 1 };
         let batch = self.batch.filter(|_| !self.is_list);
-        let batch = batch.map(|count| Batch { count, distance: of_one });
+        let batch = batch.map(|count| Batch::new(count, of_one));
         let (row_stride, col_stride) = if by_column { (1, pitch) } else { (pitch, 1) };
         let shape = Shape { start: self.start, rows, cols, row_stride, col_stride, batch };
         let buffers = (0..buffers).map(|_| device.alloc(len)).collect::<Result<_>>()?;

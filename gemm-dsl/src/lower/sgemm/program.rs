@@ -66,6 +66,8 @@ struct ProblemSize {
     n: Expr,
     k: Expr,
     batch: Option<Expr>,
+    /// Extents of the axes of the batch after the first.
+    inner: Vec<Expr>,
     /// Numbers of distinct matrices A and B in the batch, if the operands are split.
     distinct: Option<[Expr; 2]>,
     /// Number of SMs of the device, if the grid depends on it.
@@ -76,18 +78,32 @@ impl ProblemSize {
     fn declare(program: &mut Program, plan: &SgemmPlan) -> Self {
         let [m, n, k] = [Extent::M, Extent::N, Extent::K].map(|extent| program.extent(extent));
         let batch = plan.batch().map(|_| program.extent(Extent::BATCH));
+        let axes = plan.batch().map_or(0, Batch::axes);
+        let inner = Extent::INNER_AXES.into_iter().take(axes.saturating_sub(1));
+        let inner = inner.map(|extent| program.extent(extent)).collect();
         let has_splits = batch.is_some() && plan.splits().is_some();
         let distinct = has_splits
             .then(|| [Extent::BATCH_A, Extent::BATCH_B].map(|extent| program.extent(extent)));
         let shares = matches!(plan.sharing(), Sharing::AutoPartitions | Sharing::Stream);
         let asks = shares || plan.persistent();
         let sms = asks.then(|| program.extent(Extent::SMS));
-        Self { m, n, k, batch, distinct, sms }
+        Self { m, n, k, batch, inner, distinct, sms }
     }
 
     /// Extents of an array with one element per GEMM of the batch.
     fn batched(&self, dims: &[&Expr]) -> Vec<Expr> {
         self.batch.iter().chain(dims.iter().copied()).cloned().collect()
+    }
+
+    /// Extents of an array with a matrix per GEMM of the batch, along all of its axes.
+    fn along_axes(&self, dims: &[&Expr]) -> Vec<Expr> {
+        let of_one = self.inner.iter().cloned().reduce(|all, of| all * of);
+        let first = self.batch.clone().map(|count| match of_one {
+            None => count,
+            Some(of_one) => count.div_ceil(of_one),
+        });
+        let axes = first.into_iter().chain(self.inner.iter().cloned());
+        axes.chain(dims.iter().copied().cloned()).collect()
     }
 
     /// Extents of the kernels. K is 0 if alpha is zero.
@@ -103,6 +119,7 @@ impl ProblemSize {
             extents.push((Extent::DEPTH, self.k.clone()));
         }
         extents.extend(self.batch.clone().map(|batch| (Extent::BATCH, batch)));
+        extents.extend(Extent::INNER_AXES.into_iter().zip(self.inner.iter().cloned()));
         let counts = [Extent::BATCH_A, Extent::BATCH_B].into_iter();
         extents.extend(counts.zip(self.distinct.iter().flatten().cloned()));
         extents.extend(shares);
@@ -115,7 +132,7 @@ fn matrices(program: &mut Program, plan: &SgemmPlan, size: &ProblemSize) -> Vec<
     let listed = size.batch.as_ref().filter(|_| plan.batch() == Some(Batch::Pointers));
     let matrix = |rows: &Expr, cols: &Expr| match listed {
         Some(_) => vec![rows.clone(), cols.clone()],
-        None => size.batched(&[rows, cols]),
+        None => size.along_axes(&[rows, cols]),
     };
     let types = plan.types();
     let a = program.input(Operand::Input(0), "a", types.a, matrix(&size.m, &size.k));
@@ -145,7 +162,7 @@ fn epilogue_args(
             // All GEMMs of a batch share a vector without the index `batch`.
             Along::N => vec![size.n.clone()],
             Along::M => vec![size.m.clone()],
-            Along::Mn => size.batched(&[&size.m, &size.n]),
+            Along::Mn => size.along_axes(&[&size.m, &size.n]),
             Along::Batch => size.batched(&[]),
             Along::BatchN => size.batched(&[&size.n]),
             Along::BatchM => size.batched(&[&size.m]),

@@ -78,6 +78,8 @@ impl SgemmPlan {
             match self.batch() {
                 None => "one",
                 Some(Batch::Strided) => "a strided batch",
+                Some(Batch::Strided2) => "a strided batch with two axes",
+                Some(Batch::Strided3) => "a strided batch with three axes",
                 Some(Batch::Pointers) => "a batch given by pointers",
             },
         );

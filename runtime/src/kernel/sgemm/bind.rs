@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::kernel_arg::Address;
 use crate::launch::BoundArray;
 use crate::operand::LocatedOperand;
-use crate::shape::{Batch, Shape};
+use crate::shape::Shape;
 use gemm_dsl::ir::{Elem, Extent, VECTOR_BYTES};
 use gemm_dsl::spec::{Along, EpilogueArg, GemmLayout, GemmTypes};
 use gemm_dsl::tables::{SgemmShape, StridedItems, lines_take_vectors};
@@ -40,7 +40,7 @@ pub(super) fn shape_of<B: Backend>(
         [shapes[0], shapes[1]].map(|s| s.is_column_major() || is_column(&s)),
     );
     let of = SgemmShape::from(size)
-        .batch(shapes[2].batch().count as u64)
+        .batch(shapes[2].batch().count() as u64)
         .layout(layout)
         .padded(shapes.iter().any(Shape::is_padded));
     let by_column = [layout.transposes_a(), layout.transposes_b(), false];
@@ -58,15 +58,16 @@ pub(super) fn shape_of<B: Backend>(
 fn is_aligned<B: Backend>(place: &Place<'_, B>, elem: Elem, shape: &Shape) -> bool {
     let on_16_bytes = |address: u64| address.is_multiple_of(VECTOR_BYTES.into());
     let (lines, pitch) = (shape.rows as u64, shape.row_stride as u64);
-    let Batch { count, distance } = shape.batch();
     match place {
         Place::One { address, .. } => {
             on_16_bytes(address.bytes())
-                && lines_take_vectors(
-                    elem,
-                    StridedItems { count: lines, stride: pitch },
-                    StridedItems { count: count as u64, stride: distance as u64 },
-                )
+                && shape.batch().array_axes().into_iter().all(|axis| {
+                    lines_take_vectors(
+                        elem,
+                        StridedItems { count: lines, stride: pitch },
+                        StridedItems { count: axis.extent, stride: axis.stride },
+                    )
+                })
         }
         Place::List(list) => {
             list.stretches.iter().all(|stretch| on_16_bytes(stretch.address))
@@ -240,8 +241,7 @@ pub(super) fn bind_beside<'n, B: Backend>(
             if operand.is_output() {
                 one_for_each(&operand.name, array, products)?;
             }
-            let matrix = bind(&operand.name, array, rows, cols, false, fits)?;
-            return matrix.for_each_of(products);
+            return bind(&operand.name, array, rows, cols, false, fits);
         }
         Along::BatchN => return bind(&operand.name, array, of_batch(), cols, false, fits),
         Along::BatchM => return bind(&operand.name, array, of_batch(), rows, false, fits),

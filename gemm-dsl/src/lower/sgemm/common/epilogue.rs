@@ -66,7 +66,7 @@ pub(crate) fn store(
     match block.origin.nth.zip(block.problem.batch) {
         None => tile(b, block, acc, finish),
         Some((nth, batch)) => {
-            b.if_(Expr::from(nth).lt(batch), |b| tile(b, block, acc, finish));
+            b.if_(Expr::from(nth).lt(batch.count), |b| tile(b, block, acc, finish));
         }
     }
 }

@@ -58,7 +58,7 @@ pub(crate) fn tile_meanings(plan: &SgemmPlan, problem: &GemmProblem) -> [&'stati
 /// Number of tiles of C, as an expression of the kernel's parameters.
 pub(crate) fn tiles_of(plan: &SgemmPlan, problem: &GemmProblem) -> Expr {
     let wide = |scalar| Expr::from(scalar).wide();
-    tiles(plan, [problem.m, problem.n].map(wide), problem.batch.map(wide))
+    tiles(plan, [problem.m, problem.n].map(wide), problem.batch.map(|batch| wide(batch.count)))
 }
 
 /// Number of split-K partitions, as an expression of the kernel's parameters.
@@ -309,7 +309,8 @@ impl ProductChoice<'_> {
     /// Index of the block among those of its GEMM, and the index of the GEMM in a batch. The second
     /// index is returned twice: clamped for reading, and unclamped for a check before storing.
     fn product(&self, b: &mut KernelBuilder, counts: TileCounts) -> (Var, [Option<Var>; 2]) {
-        let Some((count, tiles)) = self.problem.batch.zip(counts.of_product) else {
+        let found = self.problem.batch.zip(counts.of_product);
+        let Some((count, tiles)) = found.map(|(batch, tiles)| (batch.count, tiles)) else {
             let block = self.tile.unwrap_or_else(|| b.let_("block", Special::BlockX));
             return (block, [None; 2]);
         };
