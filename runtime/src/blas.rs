@@ -18,8 +18,8 @@ use crate::kernel::operands::{
     AnyOperand, ByName, Named, Operands, OperandsFor, ScaledOperands, has_padding, sealed,
 };
 use crate::kernel::{
-    Choice, Chooses, GemmMatrices, NamedMatrix, SgemmTable, extents, launch_chosen, problem,
-    shape_on, with_splits,
+    Choice, Chooses, GemmMatrices, GroupOffsets, NamedMatrix, SgemmTable, extents, launch_chosen,
+    problem, shape_on, with_splits,
 };
 use crate::program::CachedProgram;
 use crate::report::LaunchReport;
@@ -112,6 +112,7 @@ where
         accuracy: Accuracy::Ieee,
         epilogue: None,
         operands: (),
+        groups: None,
         tuned: None,
     }
 }
@@ -133,6 +134,8 @@ pub struct SgemmCall<'a, E = (), O = ()> {
     accuracy: Accuracy,
     epilogue: Option<Epilogue<E>>,
     operands: O,
+    /// Offsets of the groups of a grouped GEMM.
+    groups: Option<GroupOffsets<'a>>,
     /// Answer that precedes the table.
     tuned: Option<&'a TunedCall>,
 }
@@ -200,9 +203,9 @@ impl<'a> SgemmCall<'a> {
     /// If a rule has no registers for the operands of an epilogue, the next rule whose condition
     /// holds is taken. [`choice`](SgemmCall::choice) returns the chosen rule.
     pub fn epilogue<E: Operands>(self, epilogue: Epilogue<E>) -> SgemmCall<'a, E, E::Unset<'a>> {
-        let Self { a, b, c, splits, alpha, beta, accuracy, tuned, .. } = self;
+        let Self { a, b, c, splits, alpha, beta, accuracy, groups, tuned, .. } = self;
         let (epilogue, operands) = (Some(epilogue), E::Unset::default());
-        SgemmCall { a, b, c, splits, alpha, beta, accuracy, epilogue, operands, tuned }
+        SgemmCall { a, b, c, splits, alpha, beta, accuracy, epilogue, operands, groups, tuned }
     }
 }
 
@@ -210,8 +213,8 @@ impl<'a, E> SgemmCall<'a, E> {
     /// Passes all operands of the epilogue as a tuple, in the order of its type: `(&bias, 0.5)` for
     /// an `Epilogue<(N, f32)>`. A single operand needs no tuple.
     pub fn operands<O: OperandsFor<E>>(self, operands: O) -> SgemmCall<'a, E, O> {
-        let Self { a, b, c, splits, alpha, beta, accuracy, epilogue, tuned, .. } = self;
-        SgemmCall { a, b, c, splits, alpha, beta, accuracy, epilogue, operands, tuned }
+        let Self { a, b, c, splits, alpha, beta, accuracy, epilogue, groups, tuned, .. } = self;
+        SgemmCall { a, b, c, splits, alpha, beta, accuracy, epilogue, operands, groups, tuned }
     }
 }
 
@@ -283,7 +286,7 @@ impl<'a, E, O> SgemmCall<'a, E, O> {
     {
         let features = self.features()?;
         let (splits, tuned) = (self.splits_of_factors(), self.answer());
-        let Self { a, b, mut c, alpha, beta, epilogue, mut operands, .. } = self;
+        let Self { a, b, mut c, alpha, beta, epilogue, mut operands, groups, .. } = self;
         let is_row_major = c.shape().is_row_major();
         let epilogue = epilogue.as_ref().map(|epilogue| epilogue.for_c(is_row_major));
         let asked = CallFeatures { epilogue, ..features };
@@ -293,14 +296,14 @@ impl<'a, E, O> SgemmCall<'a, E, O> {
         if is_row_major {
             let (a, b) = (NamedMatrix::new("a", &a), NamedMatrix::new("b", &b));
             let c = NamedMatrix::new("c", &mut c);
-            let matrices = GemmMatrices { a, b, c, splits, is_transposed: false };
+            let matrices = GemmMatrices { a, b, c, splits, groups, is_transposed: false };
             return launch_chosen::<E>(&asks, device, matrices, &mut operands);
         }
         // The transposed GEMM Cᵀ = Bᵀ·Aᵀ has a row-major result.
         let (first, second, mut to) = (b.t(), a.t(), c.t());
         let (a, b) = (NamedMatrix::new("b", &first), NamedMatrix::new("a", &second));
         let c = NamedMatrix::new("c", &mut to);
-        let matrices = GemmMatrices { a, b, c, splits, is_transposed: true };
+        let matrices = GemmMatrices { a, b, c, splits, groups, is_transposed: true };
         let turned = launch_chosen::<E>(&asks, device, matrices, &mut operands);
         turned.map_err(|error| match error {
             Error::Unmet(mut unmet) => {

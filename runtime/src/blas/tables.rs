@@ -123,7 +123,11 @@ impl Tables {
 
     /// Table for calls with these features.
     pub(super) fn table(&self, asked: CallFeatures<'_>) -> &Shipped {
-        if asked.batch.is_some() { &self.batch } else { &self.one }
+        // Groups are parts of a single GEMM.
+        match asked.batch {
+            None | Some(Batch::Grouped) => &self.one,
+            Some(_) => &self.batch,
+        }
     }
 }
 
@@ -197,11 +201,13 @@ impl Shipped {
         asked: CallFeatures<'_>,
     ) -> Result<SgemmSpec, SpecErrors> {
         let spec = self.table.rules()[row].spec.clone();
-        let spec = spec.for_matrices(layout, padded).scaled(asked.scaled);
+        let is_grouped = asked.batch == Some(Batch::Grouped);
+        let spec = if is_grouped { spec.split_k(1).stream_k(false) } else { spec };
         let spec = match asked.batch {
             Some(batch) => spec.batch(batch),
             None => spec,
         };
+        let spec = spec.for_matrices(layout, padded).scaled(asked.scaled);
         let mut spec = match asked.epilogue {
             Some(epilogue) => spec.epilogue(epilogue.expression.clone()),
             None => spec,

@@ -132,7 +132,7 @@ impl CallBatch {
     /// * [`Error::WrongShape`] for an operand with as many matrices along other axes.
     pub(crate) fn new(count: usize, operands: &[NamedBatch<'_>]) -> Result<Self> {
         let several = |(_, axes): &&NamedBatch<'_>| axes.iter().filter(|a| a.extent != 1).count();
-        let longest = operands.iter().rev().max_by_key(several);
+        let longest = operands.iter().max_by_key(several);
         let mut extents = [1; MAX_AXES];
         for (extent, axis) in extents.iter_mut().zip(longest.into_iter().flat_map(|(_, a)| a)) {
             *extent = axis.extent;
@@ -189,7 +189,7 @@ impl CallBatch {
     /// # Errors
     /// [`Error::WrongShape`] if the kernel has fewer axes than the batch after merging.
     pub(crate) fn check(&self, kind: spec::Batch, operands: &[NamedBatch<'_>]) -> Result<()> {
-        // The operands of lists are batches with one axis.
+        // B of groups and the operands of lists are batches with one axis.
         if self.len() <= kind.axes().max(1) {
             return Ok(());
         }
@@ -205,7 +205,9 @@ impl CallBatch {
             ),
             need: format!("the kernel has `batch: {kind}`"),
             remedy: match (kind, self.len()) {
-                (spec::Batch::Pointers, _) => "Pass a batch with one stride, or copy it to one",
+                (spec::Batch::Pointers | spec::Batch::Grouped, _) => {
+                    "Pass a batch with one stride, or copy it to one"
+                }
                 (_, 2) => "Use a kernel with `batch: strided2`",
                 _ => "Use a kernel with `batch: strided3`",
             },

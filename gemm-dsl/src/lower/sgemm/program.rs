@@ -8,7 +8,7 @@ use super::common::split_k::{self, SplitSizes};
 use super::common::{schedule, stream_k, unrepresentable};
 use super::kernel::kernel;
 use crate::ir::program::{Program, Slot, Step};
-use crate::ir::{Expr, Extent, IrError, Operand, Ty, VerifiedProgram};
+use crate::ir::{Elem, Expr, Extent, IrError, Operand, Ty, VerifiedProgram};
 use crate::plan::{KernelKind, SgemmPlan};
 use crate::spec::{self, Along, Batch, EpilogueArg, SgemmSpec, Sharing};
 
@@ -36,6 +36,10 @@ pub fn sgemm_with_splits(plan: &SgemmPlan, given: [bool; 2]) -> Result<VerifiedP
     let size = ProblemSize::declare(&mut program, plan);
     let mut bind = matrices(&mut program, plan, &size);
     let alpha = epilogue_args(&mut program, plan, &size, &mut bind);
+    if let Some((nth, groups)) = plan.spec().offsets_input().zip(size.batch.clone()) {
+        let offsets = Operand::Input(nth);
+        bind.push(program.input(offsets, "offsets", Elem::U32, vec![groups + 1u64]));
+    }
     let terms = counted_terms(&size.k, alpha);
     let tiles = schedule::tiles(plan, [size.m.clone(), size.n.clone()], size.batch.clone());
     // The workspace has the size for the full K, even if alpha = 0 makes the effective K 0. A
@@ -68,6 +72,8 @@ struct ProblemSize {
     batch: Option<Expr>,
     /// Extents of the axes of the batch after the first.
     inner: Vec<Expr>,
+    /// True if the batch consists of groups of rows, which share A and C.
+    is_grouped: bool,
     /// Numbers of distinct matrices A and B in the batch, if the operands are split.
     distinct: Option<[Expr; 2]>,
     /// Number of SMs of the device, if the grid depends on it.
@@ -87,7 +93,8 @@ impl ProblemSize {
         let shares = matches!(plan.sharing(), Sharing::AutoPartitions | Sharing::Stream);
         let asks = shares || plan.persistent();
         let sms = asks.then(|| program.extent(Extent::SMS));
-        Self { m, n, k, batch, inner, distinct, sms }
+        let is_grouped = plan.batch() == Some(Batch::Grouped);
+        Self { m, n, k, batch, inner, is_grouped, distinct, sms }
     }
 
     /// Extents of an array with one element per GEMM of the batch.
@@ -98,7 +105,7 @@ impl ProblemSize {
     /// Extents of an array with a matrix per GEMM of the batch, along all of its axes.
     fn along_axes(&self, dims: &[&Expr]) -> Vec<Expr> {
         let of_one = self.inner.iter().cloned().reduce(|all, of| all * of);
-        let first = self.batch.clone().map(|count| match of_one {
+        let first = self.batch.clone().filter(|_| !self.is_grouped).map(|count| match of_one {
             None => count,
             Some(of_one) => count.div_ceil(of_one),
         });
@@ -135,8 +142,13 @@ fn matrices(program: &mut Program, plan: &SgemmPlan, size: &ProblemSize) -> Vec<
         None => size.along_axes(&[rows, cols]),
     };
     let types = plan.types();
+    // Groups have a B each.
+    let of_b = || match plan.batch() {
+        Some(Batch::Grouped) => size.batched(&[&size.k, &size.n]),
+        _ => matrix(&size.k, &size.n),
+    };
     let a = program.input(Operand::Input(0), "a", types.a, matrix(&size.m, &size.k));
-    let b = program.input(Operand::Input(1), "b", types.b, matrix(&size.k, &size.n));
+    let b = program.input(Operand::Input(1), "b", types.b, of_b());
     let dims = matrix(&size.m, &size.n);
     let c = match plan.spec().reads_c() {
         true => program.in_out(Operand::Output(0), "c", types.c, dims),

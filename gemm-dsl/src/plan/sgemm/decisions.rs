@@ -81,6 +81,7 @@ impl SgemmPlan {
                 Some(Batch::Strided2) => "a strided batch with two axes",
                 Some(Batch::Strided3) => "a strided batch with three axes",
                 Some(Batch::Pointers) => "a batch given by pointers",
+                Some(Batch::Grouped) => "groups of rows with a B each",
             },
         );
         list.say("row strides", if self.pitched() { "any" } else { "packed" });

@@ -107,6 +107,11 @@ words! {
         Strided3 = "strided3",
         /// Matrices anywhere: A, B and C are lists with a pointer per GEMM.
         Pointers = "pointers",
+        /// Groups of rows, each with a B of its own, as for a mixture of experts. A and C are single
+        /// matrices, in which the rows of a group follow each other, and B is a batch with a matrix
+        /// per group. The kernel reads the first row of each group from an array on the device. A
+        /// row has the same bits in any group.
+        Grouped = "grouped",
     }
 }
 
@@ -124,13 +129,13 @@ impl Batch {
         }
     }
 
-    /// Returns the number of axes along which matrices have strides; 0 for pointers.
+    /// Returns the number of axes along which A and C have strides; 0 for pointers and groups.
     pub fn axes(self) -> usize {
         match self {
             Self::Strided => 1,
             Self::Strided2 => 2,
             Self::Strided3 => 3,
-            Self::Pointers => 0,
+            Self::Pointers | Self::Grouped => 0,
         }
     }
 }

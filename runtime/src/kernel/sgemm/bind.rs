@@ -204,6 +204,8 @@ pub(super) struct ExtentsOfC {
     pub(super) cols: NamedExtent,
     /// True if the rows are the columns of the caller's C.
     pub(super) is_transposed: bool,
+    /// True if groups of rows share C.
+    pub(super) has_groups: bool,
 }
 
 /// Checks that GEMMs of a batch do not share a matrix that they write.
@@ -230,7 +232,7 @@ pub(super) fn bind_beside<'n, B: Backend>(
     products: Option<usize>,
     fits: bool,
 ) -> Result<BoundArray<'n, B>> {
-    let ExtentsOfC { rows, cols, is_transposed } = of_c;
+    let ExtentsOfC { rows, cols, is_transposed, has_groups } = of_c;
     let of_batch = || NamedExtent::new("batch", products.unwrap_or(1) as u64);
     let (NamedExtent { name, value: needed }, each) = match operand.along {
         Along::Nothing => unreachable!("SgemmSpec::operands: an array has an axis"),
@@ -238,7 +240,7 @@ pub(super) fn bind_beside<'n, B: Backend>(
             if let Some(shape) = array.shape.filter(|_| is_transposed && fits) {
                 fits_transposed(operand, &shape, rows, cols)?;
             }
-            if operand.is_output() {
+            if operand.is_output() && !has_groups {
                 one_for_each(&operand.name, array, products)?;
             }
             return bind(&operand.name, array, rows, cols, false, fits);

@@ -4,6 +4,7 @@ use super::super::Callee;
 use super::super::operands::{self, OperandsFor};
 use super::super::table::ParsedTable;
 use super::bind::{ExtentsOfC, NamedExtent, bind, bind_beside, shape_of, wrong_shape};
+use super::groups::{self, GroupOffsets};
 use super::problem;
 use crate::backend::Backend;
 use crate::device::{Device, dispatch};
@@ -40,6 +41,8 @@ pub(crate) struct GemmMatrices<'m, A: ?Sized, B: ?Sized, C: ?Sized> {
     pub(crate) b: NamedMatrix<&'m B>,
     pub(crate) c: NamedMatrix<&'m mut C>,
     pub(crate) splits: [Option<&'m SplitBuffers>; 2],
+    /// Offsets of the groups of a grouped GEMM.
+    pub(crate) groups: Option<GroupOffsets<'m>>,
     /// True if these are the matrices of Cᵀ = Bᵀ·Aᵀ, for a call whose C is column-major. The `[m,
     /// n]` operands of the call are then transposed, too.
     pub(crate) is_transposed: bool,
@@ -233,7 +236,7 @@ where
         }
     };
     let beside = operands.give_all(of.operands())?;
-    let GemmMatrices { a: in_a, b: in_b, c: out, splits, is_transposed } = matrices;
+    let GemmMatrices { a: in_a, b: in_b, c: out, splits, groups, is_transposed } = matrices;
     let [rows, cols] = if is_transposed { ["n", "m"] } else { ["m", "n"] };
     let m = NamedExtent::new(rows, size.0 as u64);
     let n = NamedExtent::new(cols, size.1 as u64);
@@ -256,8 +259,12 @@ where
                 read_splits.push((factor, splits, splits.read(on)?));
             }
         }
+        let groups = groups::of_kernel(program.gemm()?.spec(), groups)?;
         let has = |extent| program.program().extents.contains(&extent);
-        let products = c.shape.map_or(1, |shape| shape.batch().count());
+        let products = match &groups {
+            None => c.shape.map_or(1, |shape| shape.batch().count()),
+            Some((_, offsets)) => offsets.groups()?,
+        };
         let products = has(Extent::BATCH).then_some(products);
         // For an empty list, the shapes of the operands need not fit.
         let fits = !c.is_empty_list();
@@ -282,25 +289,43 @@ where
             let shape = Some(turned(of, shape));
             used.push((of, operand, resolve_mut(on, elements, shape, &of.name)?));
         }
+        let offsets = groups.as_ref().map(|(_, offsets)| offsets.locate(on)).transpose()?;
         let mut arrays = SmallVec::<[_; 8]>::new();
         arrays.extend([(Operand::Input(0), a), (Operand::Input(1), b)]);
-        let of_c = ExtentsOfC { rows: m, cols: n, is_transposed };
+        let of_c = ExtentsOfC { rows: m, cols: n, is_transposed, has_groups: groups.is_some() };
         for (of, operand, array) in &used {
             arrays.push((*operand, bind_beside(of, array, of_c, products, fits)?));
         }
         arrays.push((Operand::Output(0), c));
-        let batch = products.map(|products| along_axes(&program, products, &mut arrays));
-        let batch = batch.transpose()?;
+        let batch = batch_extents(&program, products, groups.is_some(), &mut arrays)?;
+        for ((operand, _), offsets) in groups.iter().zip(&offsets) {
+            arrays.push((*operand, groups::bind(offsets, products.unwrap_or(0))?));
+        }
         for (factor, splits, read) in &read_splits {
             arrays.extend(splits.bind(*factor, read));
         }
         let mut extents = SmallVec::<[_; 8]>::new();
         extents.extend([(Extent::M, m.value), (Extent::N, n.value), (Extent::K, k.value)]);
-        extents.extend(batch.into_iter().flatten().filter(|(extent, _)| has(*extent)));
+        extents.extend(batch.into_iter().filter(|(extent, _)| has(*extent)));
         extents.extend(has(Extent::SMS).then(|| (Extent::SMS, u64::from(device.target().sms))));
         let numbers = operands::numbers(program.operands(), &beside.numbers);
         let values = program.program().bind(&extents, &numbers)?;
         launch(on, &program, &values, &arrays)
+    })
+}
+
+/// Gives the matrices of a batch or of groups their batch axes, and returns the extents of the
+/// kernel that follow from them. `products` is the number of GEMMs, or of groups.
+fn batch_extents<B: Backend>(
+    program: &CachedProgram,
+    products: Option<usize>,
+    has_groups: bool,
+    arrays: &mut [(Operand, BoundArray<'_, B>)],
+) -> Result<SmallVec<[(Extent, u64); 5]>> {
+    Ok(match products {
+        None => SmallVec::new(),
+        Some(groups) if has_groups => groups::along_groups(groups, arrays)?.into_iter().collect(),
+        Some(products) => along_axes(program, products, arrays)?.into(),
     })
 }
 

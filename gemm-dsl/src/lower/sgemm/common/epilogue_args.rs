@@ -11,7 +11,7 @@ use crate::ir::{
     joined,
 };
 use crate::plan::SgemmPlan;
-use crate::spec::{Along, ArgSlot, EpilogueArg, SgemmSpec, Sharing};
+use crate::spec::{Along, ArgSlot, Batch, EpilogueArg, SgemmSpec, Sharing};
 
 /// Epilogue operands and the state of their loading: the spec's operands in order, then C.
 #[derive(Clone)]
@@ -372,7 +372,10 @@ impl DeclaredArray<'_> {
     ) -> Matrix {
         let lanes = u64::from(plan.types().acc.vector_lanes());
         // For lists of A, B and C, the operand is a batch with one axis.
-        let axes = plan.batch().map_or(0, |batch| batch.axes().max(1));
+        let axes = match plan.batch() {
+            Some(Batch::Pointers) => 1,
+            batch => batch.map_or(0, Batch::axes),
+        };
         let apart = self.declare_distances(b, axes);
         if vectors {
             for &scalar in &apart {

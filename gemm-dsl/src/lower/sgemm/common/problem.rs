@@ -1,5 +1,6 @@
 //! Operands and extents of a GEMM as kernel parameters, and the launch requirements for them.
 
+use super::groups::Groups;
 use super::sharing::{MAX_PARTITIONS, TileDistribution, TileSharers, most_columns};
 use crate::ir::{
     Access, BufferId, Expr, Extent, KernelBuilder, Operand, Requirement, Scalar, Source, Ty, Var,
@@ -125,6 +126,10 @@ pub(crate) struct GemmProblem {
     pub product: Option<Var>,
     /// This index along each axis of the batch.
     pub item: BatchIndex,
+    /// Groups of rows that have a B each.
+    pub groups: Option<Groups>,
+    /// Row after the last one of the tile's group.
+    pub end_of_group: Option<Var>,
     /// Numbers of distinct matrices A and B in a batch, for kernels that take splits.
     pub distinct: Option<[Scalar; 2]>,
 }
@@ -246,7 +251,19 @@ impl GemmProblem {
         }
         let item = self.index(b, product);
         let own = |nth: usize| self.matrices[nth].map(|_| self.matrix_for(b, nth, product, item));
-        Self { matrices: [0, 1, 2].map(own), product, item, ..self }
+        // Groups share A, C and the operands of their shape.
+        let of_c = if self.groups.is_some() { BatchIndex::default() } else { item };
+        Self { matrices: [0, 1, 2].map(own), product, item: of_c, ..self }
+    }
+
+    /// Limits the rows to those of a group, which ends at this row.
+    pub fn in_group(self, end_of_group: Option<Var>) -> Self {
+        Self { end_of_group, ..self }
+    }
+
+    /// Row after the last one that the tile may have.
+    pub fn end_of_rows(&self) -> Expr {
+        self.end_of_group.map_or(self.m.into(), Expr::from)
     }
 
     /// Adds two parameters for the numbers of distinct matrices A and B in a batch.
@@ -318,14 +335,15 @@ impl GemmProblem {
                 let name = MATRICES[nth].0.to_lowercase();
                 matrix.buffer = b.choose(&name, matrix.buffer, product);
             }
+            None if self.groups.is_some() && nth != Factor::B.index() => {}
             None => matrix.batch = item,
         }
         matrix
     }
 
     /// Declares the parameters of the matrices that the kernel takes, in the order `A, B, C, M, N,
-    /// K[, lda, ldb, ldc][, BATCH[, BATCH_1[, BATCH_2]][, stride_a, stride_b, stride_c]][, RANGES][,
-    /// TILES, BLOCKS | CLUSTERS]`. With several batch axes, each matrix has a stride for each.
+    /// K[, lda, ldb, ldc][, BATCH[, BATCH_1[, BATCH_2]][, stride_a, stride_b, stride_c]][, offsets][,
+    /// RANGES][, TILES, BLOCKS | CLUSTERS]`. With several batch axes, each matrix has a stride for each.
     pub fn declare(b: &mut KernelBuilder, plan: &SgemmPlan, takes: TakenMatrices) -> Self {
         let elems = plan.types().matrices();
         let buffers = [0, 1, 2].map(|nth| {
@@ -361,12 +379,15 @@ impl GemmProblem {
             array(2, [m, n], false, false),
         ];
         if plan.pitched() {
-            let outer = plan.batch().map_or(0, Batch::axes);
-            arrays.iter_mut().for_each(|array| array.declare_stride(b, outer));
+            for (nth, array) in arrays.iter_mut().enumerate() {
+                array.declare_stride(b, axes_of(plan, nth));
+            }
         }
         let batch = plan.batch().map(|batch| declare_axes(b, batch));
-        let axes = plan.batch().map_or(0, Batch::axes);
-        arrays.iter_mut().for_each(|array| array.declare_distances(b, axes));
+        for (nth, array) in arrays.iter_mut().enumerate() {
+            array.declare_distances(b, axes_of(plan, nth));
+        }
+        let groups = batch.and_then(|batch| Groups::declare(b, plan, batch.count, m));
         let listed = batch.map(|batch| batch.count);
         let listed = listed.filter(|_| plan.batch() == Some(Batch::Pointers));
         arrays.iter().for_each(|array| array.shape(b, batch, listed));
@@ -391,6 +412,8 @@ impl GemmProblem {
             listed,
             product,
             item: BatchIndex::default(),
+            groups,
+            end_of_group: None,
             distinct: None,
         };
         problem.requirements(b, plan, &arrays);
@@ -468,6 +491,14 @@ impl GemmProblem {
                 b.require(Requirement::Multiple { scalar, of: width.into() });
             }
         }
+    }
+}
+
+/// Number of axes along which A (`nth` = 0), B (1) or C (2) has strides. Groups have a B each.
+fn axes_of(plan: &SgemmPlan, nth: usize) -> usize {
+    match plan.batch() {
+        Some(Batch::Grouped) => usize::from(nth == Factor::B.index()),
+        batch => batch.map_or(0, Batch::axes),
     }
 }
 

@@ -49,7 +49,7 @@ pub(crate) struct StagedFactor {
     pub splits: Option<(Splits, GemmProblem)>,
     /// First row of A or column of B of the block; `extent` is the matrix's extent along this axis.
     pub origin: Var,
-    pub extent: Scalar,
+    pub extent: Expr,
     pub shared: SharedTile,
     /// Extent of the tile along the axis that the operand shares with C.
     pub tile: Const,
@@ -98,7 +98,7 @@ impl StagedFactor {
     /// Distance between the splits of the matrix, in elements; `None` if there is one split.
     pub fn apart(&self) -> Option<Expr> {
         let (splits, _) = self.splits.as_ref().filter(|(splits, _)| splits.count.is_some())?;
-        let lines = Expr::from(self.extent).div_ceil(self.tile) * self.tile;
+        let lines = self.extent.clone().div_ceil(self.tile) * self.tile;
         Some(lines.wide() * Expr::from(splits.pitch()).wide())
     }
 
@@ -212,6 +212,7 @@ impl<'p> Frame<'p> {
     /// Computes this thread's position in the tile at `origin`.
     pub fn tile_at(&self, b: &mut KernelBuilder, origin: Origin) -> (Tiled<'p>, Option<TileParts>) {
         let problem = self.problem.for_product(b, origin.batch);
+        let problem = problem.in_group(origin.end_of_group);
         let partitions = SplitKPartitions::of_block(b, self.plan, &problem, self.bk);
         let (parts, range) = partitions.map(|(all, own)| (TileParts::Partitions(all), own)).unzip();
         let own = self.own(b);
@@ -250,7 +251,7 @@ impl<'p> Frame<'p> {
             matrix: problem.factor(Factor::A),
             splits,
             origin: origin.row,
-            extent: problem.m,
+            extent: problem.end_of_rows(),
             shared: self.shared.0,
             tile: bm,
             copy: a_copy,
@@ -262,7 +263,7 @@ impl<'p> Frame<'p> {
             matrix: problem.factor(Factor::B),
             splits,
             origin: origin.col,
-            extent: problem.n,
+            extent: problem.n.into(),
             shared: self.shared.1,
             tile: bn,
             copy: b_copy,
