@@ -189,7 +189,7 @@ impl Blocks {
 
 #[cfg(test)]
 mod tests {
-    use super::{Blocks, offsets, packed_strides, strides_in_memory_order};
+    use super::{Blocks, PerAxis, offsets, packed_strides, strides_in_memory_order};
 
     /// All pairs of offsets that the blocks copy, sorted.
     fn pairs(blocks: &Blocks) -> Vec<(usize, usize)> {
@@ -205,21 +205,26 @@ mod tests {
     fn blocks_copy_every_element_once() {
         let mut rng = fastrand::Rng::with_seed(7);
         for _ in 0..5000 {
-            let extents = [rng.usize(0..4), rng.usize(0..5), rng.usize(0..5)];
-            let mut strides = || -> [usize; 3] {
+            let outer = [rng.usize(1..3), rng.usize(0..3)];
+            let extents = [outer[0], outer[1], rng.usize(0..4), rng.usize(0..5), rng.usize(0..5)];
+            let mut strides = || -> PerAxis {
                 let cols = rng.usize(1..3);
-                let rows = cols * extents[2].max(1) + rng.usize(0..3);
-                let distance = match rng.u8(0..4) {
+                let rows = cols * extents[4].max(1) + rng.usize(0..3);
+                let mut distance = |inner: usize| match rng.u8(0..4) {
                     0 => 0,
-                    1 => cols * extents[2],
-                    _ => rows * extents[1] + rng.usize(0..3),
+                    1 => cols * extents[4],
+                    _ => inner + rng.usize(0..3),
                 };
-                if rng.bool() { [distance, rows, cols] } else { packed_strides(extents) }
+                let third = distance(rows * extents[3]);
+                let second = distance(third * extents[2]);
+                let first = distance(second * extents[1]);
+                let drawn = [first, second, third, rows, cols];
+                if rng.bool() { drawn } else { packed_strides(extents) }
             };
             let (mut to, mut from) = (packed_strides(extents), strides());
             if rng.bool() {
                 // A transposed side.
-                to = [to[0], 1, extents[1].max(1)];
+                (to[3], to[4]) = (1, extents[3].max(1));
             }
             if rng.bool() {
                 (to, from) = (from, to);
@@ -239,11 +244,12 @@ mod tests {
     fn blocks_are_taken_apart_without_loss() {
         let mut rng = fastrand::Rng::with_seed(8);
         for _ in 0..2000 {
-            let extents @ [count, rows, cols] = [0; 3].map(|_: usize| rng.usize(0..4));
+            let [count, rows, cols] = [0; 3].map(|_: usize| rng.usize(0..4));
+            let extents = [1, 1, count, rows, cols];
             let (col, gap) = (rng.usize(1..3), rng.usize(0..2));
             let row = cols * col + gap;
-            let strides =
-                if rng.bool() { [rows * row, row, col] } else { [rows * row, col, rows * col] };
+            let [row, col] = if rng.bool() { [row, col] } else { [col, rows * col] };
+            let strides = [0, 0, rows * rows.max(cols) * 3, row, col];
             let blocks = Blocks::new(extents, strides, strides);
             assert_eq!(pairs(&blocks.row_by_row()), pairs(&blocks), "{extents:?} {strides:?}");
             let halves = |half: usize| {
@@ -261,8 +267,9 @@ mod tests {
     /// Merged axes need few blocks.
     #[test]
     fn a_copy_takes_as_few_blocks_as_its_strides_allow() {
+        let all = |unused, [batch, rows, cols]: [usize; 3]| [unused, unused, batch, rows, cols];
         let count = |extents, to, from| {
-            let blocks = Blocks::new(extents, to, from);
+            let blocks = Blocks::new(all(1, extents), all(0, to), all(0, from));
             (blocks.starts().count(), blocks.rows, blocks.cols)
         };
         let packed = [12, 4, 1];
@@ -275,6 +282,10 @@ mod tests {
         assert_eq!(count([2, 3, 4], packed, [0, 4, 1]), (2, 1, 12));
         assert_eq!(count([1, 3, 4], packed, [0, 1, 3]), (3, 4, 1));
         assert_eq!(count([1, 3, 1], packed, [0, 7, 1]), (1, 3, 1));
-        assert_eq!(strides_in_memory_order([2, 3, 4], [40, 1, 5]), [12, 1, 3]);
+        let in_memory = strides_in_memory_order(all(1, [2, 3, 4]), all(0, [40, 1, 5]));
+        assert_eq!(in_memory[2..], [12, 1, 3]);
+        // Heads that are stored side by side, as heads one after the other.
+        let heads = Blocks::new([2, 3, 1, 5, 4], [60, 20, 0, 4, 1], [60, 4, 0, 12, 1]);
+        assert_eq!((heads.starts().count(), heads.rows, heads.cols), (6, 5, 4));
     }
 }

@@ -147,7 +147,7 @@ impl<'a, T: Element> MatrixRef<'a, T> {
     /// of its matrices and the distance between the starts of neighbours, in elements. `pitch` is
     /// the row stride of each matrix.
     ///
-    /// A distance of 0 repeats a matrix along the axis. [`views`](crate::guide::views) computes
+    /// A distance of 0 repeats a matrix along the axis. [`batches`](crate::guide::batches) computes
     /// attention with such batches.
     ///
     /// ```

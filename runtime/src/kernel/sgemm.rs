@@ -285,8 +285,8 @@ impl<E, O> Call<'_, SgemmSpec, E, O> {
     /// * For a table, the errors of [`SgemmTable::choice`].
     /// * For operands by name, [`Error::MissingOperand`], [`Error::UnknownOperand`],
     ///   [`Error::RepeatedOperand`] and [`Error::WrongOperand`].
-    /// * For a kernel with `batch: grouped`, [`Error::MissingOperand`] without
-    ///   [`groups`](Self::groups). Any other kernel gives [`Error::WrongOperand`] with them.
+    /// * [`Error::WrongOperand`] for a kernel with `batch: grouped` without
+    ///   [`groups`](Self::groups), and for any other kernel with them.
     pub fn launch<A, B, C>(mut self, a: &A, b: &B, c: &mut C) -> Result<LaunchReport>
     where
         A: AsMatrixOf<f32> + ?Sized,

@@ -330,7 +330,7 @@ fn groups_that_do_not_fit_are_errors() {
     call().groups(&offsets).launch(&a, &b(2), &mut c).expect("two groups");
     let missing = call().launch(&a, &b(2), &mut c);
     assert!(
-        matches!(&missing, Err(Error::MissingOperand { operand, .. }) if operand == "offsets"),
+        matches!(&missing, Err(Error::WrongOperand { operand, .. }) if operand == "offsets"),
         "{missing:?}"
     );
     let other = call().groups(&offsets).launch(&a, &b(3), &mut c);

@@ -124,8 +124,8 @@ impl<'a> GroupOffsets<'a> {
 /// Offsets of a launch, if its kernel computes groups.
 ///
 /// # Errors
-/// [`Error::MissingOperand`] or [`Error::UnknownOperand`] if the kernel computes groups and the
-/// call gives no offsets, or the other way round.
+/// [`Error::WrongOperand`] if the kernel computes groups and the call gives no offsets, or the other
+/// way round.
 pub(super) fn of_kernel<'g>(
     spec: &SgemmSpec,
     given: Option<GroupOffsets<'g>>,
@@ -133,15 +133,16 @@ pub(super) fn of_kernel<'g>(
     match (spec.offsets_input(), given) {
         (None, None) => Ok(None),
         (Some(nth), Some(offsets)) => Ok(Some((Operand::Input(nth), offsets))),
-        (Some(_), None) => Err(Error::MissingOperand {
+        (Some(_), None) => Err(Error::WrongOperand {
             operand: OFFSETS.to_owned(),
             needed: "a vector with the first row of each group, then the row after the last group",
-            method: "groups",
+            found: "none".to_owned(),
+            remedy: "Pass it with `.groups(&offsets)`",
         }),
         (None, Some(_)) => Err(Error::WrongOperand {
             operand: OFFSETS.to_owned(),
             needed: "an operand of kernels with `batch: grouped`",
-            found: format!("offsets for {}", kind_of(spec.batch)),
+            found: format!("it to {}", kind_of(spec.batch)),
             remedy: "Use such a kernel, or leave the offsets out",
         }),
     }
