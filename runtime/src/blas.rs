@@ -3,6 +3,7 @@
 
 mod calls;
 mod epilogue;
+mod features;
 mod rule_lines;
 mod tables;
 #[cfg(test)]
@@ -17,8 +18,8 @@ use crate::kernel::operands::{
     AnyOperand, ByName, Named, Operands, OperandsFor, ScaledOperands, has_padding, sealed,
 };
 use crate::kernel::{
-    Choice, Chooses, GemmMatrices, NamedMatrix, SgemmTable, extents, launch_chosen, problem,
-    shape_on, with_splits,
+    Choice, Chooses, GemmMatrices, GroupOffsets, NamedMatrix, SgemmTable, extents, launch_chosen,
+    problem, shape_on, with_splits,
 };
 use crate::program::CachedProgram;
 use crate::report::LaunchReport;
@@ -28,7 +29,7 @@ use crate::view::{AsMatrixMutOf, AsMatrixOf, MatrixMut, MatrixRef};
 use crate::warm_up::make;
 use gemm_dsl::ir::Extent;
 use gemm_dsl::ir::contract::Subject;
-use gemm_dsl::spec::{Accuracy, Batch, EpilogueArg, Factor, SgemmSpec};
+use gemm_dsl::spec::{Accuracy, EpilogueArg, Factor, SgemmSpec};
 use gemm_dsl::tables::SgemmProblem;
 use std::sync::Arc;
 use tables::{CallFeatures, Shipped, Tables};
@@ -111,6 +112,7 @@ where
         accuracy: Accuracy::Ieee,
         epilogue: None,
         operands: (),
+        groups: None,
         tuned: None,
     }
 }
@@ -132,6 +134,8 @@ pub struct SgemmCall<'a, E = (), O = ()> {
     accuracy: Accuracy,
     epilogue: Option<Epilogue<E>>,
     operands: O,
+    /// Offsets of the groups of a grouped GEMM.
+    groups: Option<GroupOffsets<'a>>,
     /// Answer that precedes the table.
     tuned: Option<&'a TunedCall>,
 }
@@ -199,9 +203,9 @@ impl<'a> SgemmCall<'a> {
     /// If a rule has no registers for the operands of an epilogue, the next rule whose condition
     /// holds is taken. [`choice`](SgemmCall::choice) returns the chosen rule.
     pub fn epilogue<E: Operands>(self, epilogue: Epilogue<E>) -> SgemmCall<'a, E, E::Unset<'a>> {
-        let Self { a, b, c, splits, alpha, beta, accuracy, tuned, .. } = self;
+        let Self { a, b, c, splits, alpha, beta, accuracy, groups, tuned, .. } = self;
         let (epilogue, operands) = (Some(epilogue), E::Unset::default());
-        SgemmCall { a, b, c, splits, alpha, beta, accuracy, epilogue, operands, tuned }
+        SgemmCall { a, b, c, splits, alpha, beta, accuracy, epilogue, operands, groups, tuned }
     }
 }
 
@@ -209,8 +213,8 @@ impl<'a, E> SgemmCall<'a, E> {
     /// Passes all operands of the epilogue as a tuple, in the order of its type: `(&bias, 0.5)` for
     /// an `Epilogue<(N, f32)>`. A single operand needs no tuple.
     pub fn operands<O: OperandsFor<E>>(self, operands: O) -> SgemmCall<'a, E, O> {
-        let Self { a, b, c, splits, alpha, beta, accuracy, epilogue, tuned, .. } = self;
-        SgemmCall { a, b, c, splits, alpha, beta, accuracy, epilogue, operands, tuned }
+        let Self { a, b, c, splits, alpha, beta, accuracy, epilogue, groups, tuned, .. } = self;
+        SgemmCall { a, b, c, splits, alpha, beta, accuracy, epilogue, operands, groups, tuned }
     }
 }
 
@@ -282,7 +286,7 @@ impl<'a, E, O> SgemmCall<'a, E, O> {
     {
         let features = self.features()?;
         let (splits, tuned) = (self.splits_of_factors(), self.answer());
-        let Self { a, b, mut c, alpha, beta, epilogue, mut operands, .. } = self;
+        let Self { a, b, mut c, alpha, beta, epilogue, mut operands, groups, .. } = self;
         let is_row_major = c.shape().is_row_major();
         let epilogue = epilogue.as_ref().map(|epilogue| epilogue.for_c(is_row_major));
         let asked = CallFeatures { epilogue, ..features };
@@ -292,14 +296,14 @@ impl<'a, E, O> SgemmCall<'a, E, O> {
         if is_row_major {
             let (a, b) = (NamedMatrix::new("a", &a), NamedMatrix::new("b", &b));
             let c = NamedMatrix::new("c", &mut c);
-            let matrices = GemmMatrices { a, b, c, splits, is_transposed: false };
+            let matrices = GemmMatrices { a, b, c, splits, groups, is_transposed: false };
             return launch_chosen::<E>(&asks, device, matrices, &mut operands);
         }
         // The transposed GEMM Cᵀ = Bᵀ·Aᵀ has a row-major result.
         let (first, second, mut to) = (b.t(), a.t(), c.t());
         let (a, b) = (NamedMatrix::new("b", &first), NamedMatrix::new("a", &second));
         let c = NamedMatrix::new("c", &mut to);
-        let matrices = GemmMatrices { a, b, c, splits, is_transposed: true };
+        let matrices = GemmMatrices { a, b, c, splits, groups, is_transposed: true };
         let turned = launch_chosen::<E>(&asks, device, matrices, &mut operands);
         turned.map_err(|error| match error {
             Error::Unmet(mut unmet) => {
@@ -434,33 +438,14 @@ impl<'a, E, O> SgemmCall<'a, E, O> {
     }
 
     /// Table for this call, with the features that the call needs.
-    fn asks(&self, tables: &'static Tables) -> Result<TableCall<'_>> {
+    fn asks(&self, tables: &'static Tables) -> Result<TableCall<'_>>
+    where
+        O: OperandsFor<E>,
+    {
         let is_row_major = self.c.shape().is_row_major();
         let epilogue = self.epilogue.as_ref().map(|epilogue| epilogue.for_c(is_row_major));
         let asked = CallFeatures { epilogue, ..self.features()? };
         Ok(TableCall { table: tables.table(asked), asked, tuned: self.answer() })
-    }
-
-    /// Features of this call other than the epilogue, after checking the matrices.
-    fn features(&self) -> Result<CallFeatures<'static>> {
-        self.extents()?;
-        let shapes = [self.a.shape(), self.b.shape(), self.c.shape()];
-        for (argument, shape) in ["a", "b", "c"].into_iter().zip(&shapes) {
-            if !shape.is_row_major() && !shape.is_column_major() {
-                let (row_stride, col_stride) = (shape.row_stride, shape.col_stride);
-                return Err(Error::Scattered { argument, row_stride, col_stride });
-            }
-        }
-        let counts = [self.a.count(), self.b.count(), self.c.count()];
-        let lists = [("a", self.a.is_list()), ("b", self.b.is_list()), ("c", self.c.is_list())];
-        let first = |is_list| lists.into_iter().find(|(_, of)| *of == is_list);
-        let batch = match (first(true), first(false)) {
-            (Some((list, _)), Some((other, _))) => return Err(Error::Unlisted { list, other }),
-            (Some(_), None) => Some(Batch::Pointers),
-            (None, _) => counts.iter().any(Option::is_some).then_some(Batch::Strided),
-        };
-        let scaled = self.alpha.to_bits() != 1f32.to_bits() || self.beta != 0.0;
-        Ok(CallFeatures { scaled, batch, epilogue: None })
     }
 }
 

@@ -1,17 +1,22 @@
 //! Copies between two layouts, as blocks of rows that a driver call can copy.
 
+use crate::shape::MAX_AXES;
 use smallvec::SmallVec;
 
-/// Number of axes of a shape: matrices of a batch, rows and columns.
-pub(crate) const AXES: usize = 3;
+/// Number of axes of a shape: those of a batch, rows and columns.
+pub(crate) const AXES: usize = MAX_AXES + 2;
 
-/// Extents or strides along the axes, from the matrices of a batch to the columns.
+/// Extents or strides along the axes, from the outermost axis of a batch to the columns.
 pub(crate) type PerAxis = [usize; AXES];
 
 /// Strides of consecutive elements, matrix by matrix and row by row.
 pub(crate) fn packed_strides(extents: PerAxis) -> PerAxis {
-    let [_, rows, cols] = extents;
-    [rows.saturating_mul(cols), cols, 1]
+    let (mut packed, mut next) = ([0; AXES], 1_usize);
+    for axis in (0..AXES).rev() {
+        packed[axis] = next;
+        next = next.saturating_mul(extents[axis]);
+    }
+    packed
 }
 
 /// Strides of consecutive elements in the order in which they are in memory.
@@ -28,11 +33,11 @@ pub(crate) fn strides_in_memory_order(extents: PerAxis, strides: PerAxis) -> Per
 
 /// Offsets of all elements, matrix by matrix and row by row.
 pub(crate) fn offsets(extents: PerAxis, strides: PerAxis) -> impl Iterator<Item = usize> {
-    let [count, rows, cols] = extents;
-    let [distance, row_stride, col_stride] = strides;
-    let rows =
-        (0..count).flat_map(move |n| (0..rows).map(move |row| n * distance + row * row_stride));
-    rows.flat_map(move |first| (0..cols).map(move |col| first + col * col_stride))
+    let along = move |axis: usize| {
+        move |first: usize| (0..extents[axis]).map(move |n| first + n * strides[axis])
+    };
+    let batches = along(0)(0).flat_map(along(1)).flat_map(along(2));
+    batches.flat_map(along(3)).flat_map(along(4))
 }
 
 /// Nested loop of a copy.
@@ -126,7 +131,7 @@ impl Blocks {
         let of_rows = Loop { extent: rows, to: to_pitch, from: from_pitch };
         let all = loops.iter().copied().chain([of_rows, Loop { extent: cols, to: 1, from: 1 }]);
         let mut axes = [Loop { extent: 1, to: 0, from: 0 }; AXES];
-        // There are at most three loops of more than one iteration.
+        // There are at most as many loops of more than one iteration as axes.
         for (axis, each) in axes.iter_mut().zip(all.filter(|each| each.extent != 1)) {
             *axis = each;
         }
@@ -184,7 +189,7 @@ impl Blocks {
 
 #[cfg(test)]
 mod tests {
-    use super::{Blocks, offsets, packed_strides, strides_in_memory_order};
+    use super::{Blocks, PerAxis, offsets, packed_strides, strides_in_memory_order};
 
     /// All pairs of offsets that the blocks copy, sorted.
     fn pairs(blocks: &Blocks) -> Vec<(usize, usize)> {
@@ -200,21 +205,26 @@ mod tests {
     fn blocks_copy_every_element_once() {
         let mut rng = fastrand::Rng::with_seed(7);
         for _ in 0..5000 {
-            let extents = [rng.usize(0..4), rng.usize(0..5), rng.usize(0..5)];
-            let mut strides = || -> [usize; 3] {
+            let outer = [rng.usize(1..3), rng.usize(0..3)];
+            let extents = [outer[0], outer[1], rng.usize(0..4), rng.usize(0..5), rng.usize(0..5)];
+            let mut strides = || -> PerAxis {
                 let cols = rng.usize(1..3);
-                let rows = cols * extents[2].max(1) + rng.usize(0..3);
-                let distance = match rng.u8(0..4) {
+                let rows = cols * extents[4].max(1) + rng.usize(0..3);
+                let mut distance = |inner: usize| match rng.u8(0..4) {
                     0 => 0,
-                    1 => cols * extents[2],
-                    _ => rows * extents[1] + rng.usize(0..3),
+                    1 => cols * extents[4],
+                    _ => inner + rng.usize(0..3),
                 };
-                if rng.bool() { [distance, rows, cols] } else { packed_strides(extents) }
+                let third = distance(rows * extents[3]);
+                let second = distance(third * extents[2]);
+                let first = distance(second * extents[1]);
+                let drawn = [first, second, third, rows, cols];
+                if rng.bool() { drawn } else { packed_strides(extents) }
             };
             let (mut to, mut from) = (packed_strides(extents), strides());
             if rng.bool() {
                 // A transposed side.
-                to = [to[0], 1, extents[1].max(1)];
+                (to[3], to[4]) = (1, extents[3].max(1));
             }
             if rng.bool() {
                 (to, from) = (from, to);
@@ -234,11 +244,12 @@ mod tests {
     fn blocks_are_taken_apart_without_loss() {
         let mut rng = fastrand::Rng::with_seed(8);
         for _ in 0..2000 {
-            let extents @ [count, rows, cols] = [0; 3].map(|_: usize| rng.usize(0..4));
+            let [count, rows, cols] = [0; 3].map(|_: usize| rng.usize(0..4));
+            let extents = [1, 1, count, rows, cols];
             let (col, gap) = (rng.usize(1..3), rng.usize(0..2));
             let row = cols * col + gap;
-            let strides =
-                if rng.bool() { [rows * row, row, col] } else { [rows * row, col, rows * col] };
+            let [row, col] = if rng.bool() { [row, col] } else { [col, rows * col] };
+            let strides = [0, 0, rows * rows.max(cols) * 3, row, col];
             let blocks = Blocks::new(extents, strides, strides);
             assert_eq!(pairs(&blocks.row_by_row()), pairs(&blocks), "{extents:?} {strides:?}");
             let halves = |half: usize| {
@@ -256,8 +267,9 @@ mod tests {
     /// Merged axes need few blocks.
     #[test]
     fn a_copy_takes_as_few_blocks_as_its_strides_allow() {
+        let all = |unused, [batch, rows, cols]: [usize; 3]| [unused, unused, batch, rows, cols];
         let count = |extents, to, from| {
-            let blocks = Blocks::new(extents, to, from);
+            let blocks = Blocks::new(all(1, extents), all(0, to), all(0, from));
             (blocks.starts().count(), blocks.rows, blocks.cols)
         };
         let packed = [12, 4, 1];
@@ -270,6 +282,10 @@ mod tests {
         assert_eq!(count([2, 3, 4], packed, [0, 4, 1]), (2, 1, 12));
         assert_eq!(count([1, 3, 4], packed, [0, 1, 3]), (3, 4, 1));
         assert_eq!(count([1, 3, 1], packed, [0, 7, 1]), (1, 3, 1));
-        assert_eq!(strides_in_memory_order([2, 3, 4], [40, 1, 5]), [12, 1, 3]);
+        let in_memory = strides_in_memory_order(all(1, [2, 3, 4]), all(0, [40, 1, 5]));
+        assert_eq!(in_memory[2..], [12, 1, 3]);
+        // Heads that are stored side by side, as heads one after the other.
+        let heads = Blocks::new([2, 3, 1, 5, 4], [60, 20, 0, 4, 1], [60, 4, 0, 12, 1]);
+        assert_eq!((heads.starts().count(), heads.rows, heads.cols), (6, 5, 4));
     }
 }

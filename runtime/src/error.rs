@@ -147,7 +147,8 @@ pub enum Error {
         /// Elements required, with the arithmetic.
         need: String,
     },
-    /// A matrix has another shape than the matrix that it is copied to.
+    /// A matrix has another shape than the matrix that it is copied to, or a batch has other axes
+    /// than the other matrices or the kernel.
     #[error("`{argument}` is {has}, but {need}. {remedy}")]
     WrongShape {
         /// Name of the argument in the call.

@@ -4,7 +4,8 @@
 //! | --- | --- |
 //! | [`start`] | set-up, a first kernel, the types for each task |
 //! | [`macros`] | kernels as constants: CUDA C in the binary, launches without generation |
-//! | [`views`] | parts, transposes, batches and lists of device arrays |
+//! | [`views`] | parts and transposes of device arrays |
+//! | [`batches`] | batches along several axes, groups of rows, lists |
 //! | [`memory`] | writing and copying in place, pinned memory, events, streams, foreign memory |
 //! | [`cublas`] | `sgemm` in place of `cublasSgemm` |
 //! | [`pytorch`] | the call for each common operation of PyTorch |
@@ -32,7 +33,7 @@ macro_rules! pages {
 }
 
 pages! {
-    start macros views memory cublas pytorch epilogues elementwise rows reductions tables
+    start macros views batches memory cublas pytorch epilogues elementwise rows reductions tables
     tensor_cores
     determinism testing races explain archives interop many_gpus errors
 }

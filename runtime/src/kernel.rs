@@ -14,7 +14,7 @@ pub use reduce::{Elements, Folds, InputsFor, NamedArrays, ReduceTable, ResultsFo
 pub(crate) use sgemm::{
     Chooses, GemmMatrices, NamedMatrix, extents, launch_chosen, problem, shape_on,
 };
-pub use sgemm::{call_program, with_splits};
+pub use sgemm::{GroupOffset, GroupOffsets, call_program, with_splits};
 pub use table::{Choice, ReduceSlot, SgemmSlot, SgemmTable, Table};
 
 use crate::device::Device;
@@ -238,6 +238,8 @@ pub struct Call<'a, S: TableFamily, E = (), O = ()> {
     what: Callee<'a, S>,
     device: &'a Device,
     given: O,
+    /// Offsets of the groups of a grouped GEMM.
+    groups: Option<GroupOffsets<'a>>,
     of: PhantomData<fn() -> E>,
 }
 
@@ -358,7 +360,7 @@ impl<S, E> fmt::Display for Kernel<S, E> {
 
 impl<'a, S: TableFamily, E, O> Call<'a, S, E, O> {
     fn new(what: Callee<'a, S>, device: &'a Device, given: O) -> Self {
-        Self { what, device, given, of: PhantomData }
+        Self { what, device, given, groups: None, of: PhantomData }
     }
 }
 

@@ -17,6 +17,9 @@ pub trait Address: Clone {
     /// are not inside the array.
     fn part(&self, start: u64, len: u64) -> Option<Self>;
 
+    /// The same address of elements of another type, or `None` if that type has another size.
+    fn reinterpreted(&self, elem: Elem) -> Option<Self>;
+
     /// Byte range of the next `len` elements, in one address space for all allocations.
     fn range(&self, len: u64) -> Range<u64>;
 }

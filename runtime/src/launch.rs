@@ -10,20 +10,20 @@ use crate::error::{Error, Result};
 use crate::kernel_arg::{Address, KernelArg};
 use crate::program::CachedProgram;
 use crate::report::{LaunchReport, LoadTimes};
-use crate::shape::{Batch, Shape};
+use crate::shape::{CallBatch, MAX_AXES, Shape};
 use crate::trace::span;
+use gemm_dsl::ir::Operand;
 use gemm_dsl::ir::contract::{self, ArrayAxis, Region, meet};
 use gemm_dsl::ir::program::{
     CallCache, KernelArgument, KernelId, KernelLaunch, ProgramBackend, ProgramValues, TempFill,
     Temporary,
 };
-use gemm_dsl::ir::{Extent, Operand};
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// Greatest number of axes of an operand.
-const MAX_RANK: usize = 3;
+const MAX_RANK: usize = MAX_AXES + 2;
 
 /// Array or list of arrays bound to an operand: address, extents and strides.
 pub(crate) struct BoundArray<'n, B: Backend> {
@@ -36,12 +36,12 @@ pub(crate) struct BoundArray<'n, B: Backend> {
 }
 
 impl<'n, B: Backend> BoundArray<'n, B> {
-    /// Array with these axes, at most three.
+    /// Array with these axes, at most five.
     pub(crate) fn array(name: &'n str, place: Place<'n, B>, along: &[ArrayAxis]) -> Self {
         let mut axes = [ArrayAxis { extent: 1, stride: 1 }; MAX_RANK];
         let rank = along.len();
         let Some(filled) = axes.get_mut(..rank) else {
-            unreachable!("lowering: operands and splits have three dimensions at most")
+            unreachable!("lowering: operands and splits have five dimensions at most")
         };
         filled.copy_from_slice(along);
         Self { name, place, axes, rank }
@@ -56,45 +56,43 @@ impl<'n, B: Backend> BoundArray<'n, B> {
     pub(crate) fn matrix(name: &'n str, place: Place<'n, B>, shape: Shape) -> Self {
         let axis = |extent, stride| ArrayAxis { extent: extent as u64, stride: stride as u64 };
         let Shape { rows, cols, row_stride, col_stride, batch, .. } = shape;
-        let (rows, cols) = (axis(rows, row_stride), axis(cols, col_stride));
-        let (axes, rank) = match (batch, &place) {
-            (Some(Batch { count, distance }), Place::One { .. }) => {
-                ([axis(count, distance), rows, cols], 3)
-            }
-            (None, _) | (_, Place::List(_)) => ([rows, cols, cols], 2),
-        };
+        let matrix = [axis(rows, row_stride), axis(cols, col_stride)];
+        let batch = batch.filter(|_| matches!(place, Place::One { .. }));
+        let batch = batch.map(|batch| batch.array_axes()).unwrap_or_default();
+        let mut axes = [ArrayAxis { extent: 1, stride: 1 }; MAX_RANK];
+        let rank = batch.len() + matrix.len();
+        let along = batch.into_iter().chain(matrix);
+        axes.iter_mut().zip(along).for_each(|(to, from)| *to = from);
         Self { name, place, axes, rank }
     }
 
-    /// Adds a batch axis of `products` matrices, or checks the existing batch axis. All GEMMs of
-    /// the batch share a single matrix.
-    ///
-    /// # Errors
-    /// [`Error::Extents`] for a batch of another number of matrices. The contract checks the length
-    /// of a list, and whether a list is allowed.
-    pub(crate) fn for_each_of(mut self, products: Option<usize>) -> Result<Self> {
-        let Some(products) = products else { return Ok(self) };
-        let found = match &self.place {
-            Place::List(_) => return Ok(self),
-            // The extent is that of a shape, so it fits in a `usize`.
-            Place::One { .. } if self.rank == MAX_RANK => self.axes[0].extent as usize,
-            Place::One { .. } => {
-                self.axes.copy_within(..self.rank, 1);
-                self.axes[0] = ArrayAxis { extent: products as u64, stride: 0 };
-                self.rank += 1;
-                return Ok(self);
-            }
-        };
-        if found == products {
-            return Ok(self);
+    pub(crate) fn name(&self) -> &'n str {
+        self.name
+    }
+
+    /// Axes of the batch, if the array is one.
+    pub(crate) fn batch(&self) -> &[ArrayAxis] {
+        &self.axes[..self.rank.saturating_sub(2)]
+    }
+
+    /// Gives a matrix the axes of the launch's batch, of which the kernel has `axes`. All GEMMs
+    /// share a single matrix. The contract checks the length of a list, and whether a list is
+    /// allowed.
+    pub(crate) fn for_each_of(&mut self, batch: &CallBatch, axes: usize) {
+        if matches!(self.place, Place::List(_)) {
+            return;
         }
-        let (first, other) = ((self.name.to_owned(), found), ("c".to_owned(), products));
-        Err(Error::Extents { extent: Extent::BATCH, first, other })
+        let all = self.axes;
+        let (own, matrix) = all[..self.rank].split_at(self.rank.saturating_sub(2));
+        let along = batch.axes_of(own, axes).chain(matrix.iter().copied());
+        self.rank = axes + matrix.len();
+        self.axes.iter_mut().zip(along).for_each(|(to, from)| *to = from);
     }
 
     /// Returns true for a batch that repeats a single matrix.
     pub(crate) fn is_shared(&self) -> bool {
-        self.rank == MAX_RANK && self.axes[0].stride == 0
+        let batch = self.batch();
+        !batch.is_empty() && batch.iter().all(|axis| axis.stride == 0)
     }
 
     /// Number of elements of memory from the first element of the shape to the last.

@@ -162,8 +162,8 @@ pub mod bounds {
         AnyOperand, Named, OperandFor, OperandKind, Operands, OperandsFor,
     };
     pub use crate::kernel::{
-        Elements, InputsFor, MapInput, MapInputs, MapKind, MapOperands, MapOutputs, MapResult,
-        MapResults, ResultsFor,
+        Elements, GroupOffset, InputsFor, MapInput, MapInputs, MapKind, MapOperands, MapOutputs,
+        MapResult, MapResults, ResultsFor,
     };
     pub use crate::operand::{Input, InputOf, Output, OutputOf, Vector, VectorMut, VectorOf};
     pub use crate::segments::Offset;

@@ -218,7 +218,7 @@ fn alike(shapes: impl ExactSizeIterator<Item = Shape>) -> Result<Shape> {
         }
     }
     let of_one = first.unwrap_or(Shape::packed(0, 0));
-    Ok(Shape { start: 0, batch: Some(Batch { count, distance: 0 }), ..of_one })
+    Ok(Shape { start: 0, batch: Some(Batch::new(count, 0)), ..of_one })
 }
 
 /// Address of a matrix, and the number of elements from this address on.
@@ -284,7 +284,7 @@ macro_rules! common {
         impl<T: Element> $list<'_, T> {
             /// Returns the number of matrices.
             pub fn len(&self) -> usize {
-                self.shape.batch().count
+                self.shape.batch().count()
             }
 
             /// Returns true if the list is empty.

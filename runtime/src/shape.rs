@@ -1,17 +1,13 @@
 //! Shapes of matrices within arrays, and arithmetic of extents.
 
+mod batch;
+
+pub use batch::Batch;
+pub(crate) use batch::{CallBatch, MAX_AXES, NamedBatch};
+
 use crate::blocks::PerAxis;
 use crate::error::{Error, Result};
 use std::ops::Range;
-
-/// Number and distance of the matrices of a batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Batch {
-    /// Number of matrices in the batch.
-    pub count: usize,
-    /// Distance between the starts of two consecutive matrices, in elements.
-    pub distance: usize,
-}
 
 /// Shape of a matrix, or of a batch of matrices, within an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +22,7 @@ pub struct Shape {
     pub row_stride: usize,
     /// Distance between neighbours in a row, in elements.
     pub col_stride: usize,
-    /// Number and distance of matrices, for a batch.
+    /// Axes of a batch.
     pub batch: Option<Batch>,
 }
 
@@ -38,43 +34,46 @@ impl Shape {
 
     /// Batch; a single matrix is a batch of one.
     pub(crate) fn batch(&self) -> Batch {
-        self.batch.unwrap_or(Batch { count: 1, distance: 0 })
+        self.batch.unwrap_or(Batch::new(1, 0))
     }
 
     /// Returns true if the elements are consecutive, row by row.
     pub(crate) fn is_packed(&self) -> bool {
-        let Batch { count, distance } = self.batch();
+        let batch = self.batch();
         let matrix = self.is_row_major() && (self.rows <= 1 || self.row_stride == self.cols);
-        self.count() == 0 || (matrix && (count <= 1 || distance == self.rows * self.cols))
+        let one_after_other = || batch.merged().is_some_and(|(_, of)| of == self.rows * self.cols);
+        self.count() == 0 || (matrix && (batch.count() <= 1 || one_after_other()))
     }
 
     /// Number of elements of all matrices.
     pub(crate) fn count(&self) -> usize {
         // The product does not overflow for a matrix whose elements are all in memory. A view that
         // repeats a row may have more elements; then the product saturates.
-        self.rows.saturating_mul(self.cols).saturating_mul(self.batch().count)
+        self.rows.saturating_mul(self.cols).saturating_mul(self.batch().count())
     }
 
     /// Number of elements of the array from the first element of the shape to the last.
     pub(crate) fn span(&self) -> usize {
         let Self { rows, cols, row_stride, col_stride, .. } = *self;
-        let Batch { count, distance } = self.batch();
         if self.count() == 0 {
             0
         } else {
             let of_matrix = (rows - 1) * row_stride + (cols - 1) * col_stride + 1;
-            (count - 1) * distance + of_matrix
+            // All matrices are in memory, so the distance to the last one does not overflow.
+            self.batch().reach().unwrap_or(usize::MAX).saturating_add(of_matrix)
         }
     }
 
-    /// Extents of a batch, from the matrices to the columns.
+    /// Extents of the axes of a batch, then of the rows and columns.
     pub(crate) fn extents(&self) -> PerAxis {
-        [self.batch().count, self.rows, self.cols]
+        let [first, second, third] = self.batch().all_axes().map(|axis| axis.extent);
+        [first, second, third, self.rows, self.cols]
     }
 
-    /// Strides of a batch, from the matrices to the columns.
+    /// Strides along the axes of a batch, then of the rows and columns.
     pub(crate) fn strides(&self) -> PerAxis {
-        [self.batch().distance, self.row_stride, self.col_stride]
+        let [first, second, third] = self.batch().all_axes().map(|axis| axis.stride);
+        [first, second, third, self.row_stride, self.col_stride]
     }
 
     /// Extents in messages.
@@ -82,16 +81,36 @@ impl Shape {
         let Self { rows, cols, batch, .. } = self;
         match batch {
             None => format!("{rows} x {cols}"),
-            Some(Batch { count, .. }) => format!("a batch of {count} matrices of {rows} x {cols}"),
+            Some(batch) => {
+                format!("a batch of {} matrices of {rows} x {cols}", batch.extents_in_words())
+            }
         }
     }
 
-    /// Returns true if two matrices of a batch share an element.
+    /// Returns true if two matrices of a batch share an element. A batch whose axes no single stride
+    /// describes must be nested: along each axis, the stride is at least the span of all axes with
+    /// smaller strides.
     pub(crate) fn overlaps_itself(&self) -> bool {
-        let Batch { count, distance } = self.batch();
+        let Some((count, distance)) = self.batch().merged() else {
+            return self.count() > 0 && !self.is_nested();
+        };
         let of_one = Self { batch: None, ..*self }.span();
         let is_reached = |n: &usize| n.saturating_mul(distance) < of_one;
         (1..count).take_while(is_reached).any(|n| self.overlaps_shifted((n * distance) as u64))
+    }
+
+    /// Returns true if along each axis, the stride is at least the span of the axes with smaller
+    /// strides.
+    fn is_nested(&self) -> bool {
+        let axes = self.strides().into_iter().zip(self.extents());
+        let mut axes: Vec<_> = axes.filter(|(_, extent)| *extent > 1).collect();
+        axes.sort_unstable();
+        let mut span = 1_usize;
+        axes.into_iter().all(|(stride, extent)| {
+            let is_apart = stride >= span;
+            span = span.saturating_add((extent - 1).saturating_mul(stride));
+            is_apart
+        })
     }
 
     /// Returns true if two matrices of this shape, `distance` elements apart, share an element. The
@@ -145,26 +164,29 @@ impl Shape {
         cols: usize,
         pitch: usize,
     ) -> Result<Self> {
-        let Batch { count, distance } = batch;
         // An empty batch needs no elements.
-        let of_one = if count == 0 { 0 } else { rows };
+        let of_one = if batch.count() == 0 { 0 } else { rows };
         let one = Self::pitched(argument, len, of_one, cols, pitch)?;
         let shape = Self { rows, batch: Some(batch), ..one };
         if shape.count() == 0 {
             return Ok(shape);
         }
-        let before = (count - 1).checked_mul(distance);
-        let needed = before.and_then(|before| before.checked_add(one.span()));
-        let needed = needed.ok_or_else(|| too_large(count, distance))?;
+        let needed = batch.reach().and_then(|before| before.checked_add(one.span()));
+        let needed = needed.ok_or_else(|| too_large_batch(batch))?;
         if len < needed {
-            return Err(Error::WrongExtent {
-                argument: argument.to_owned(),
-                has: len as u64,
-                need: format!(
-                    "{count} matrices with a stride of {distance} elements need (count − \
+            let (count, strides) = (batch.extents_in_words(), batch.strides_in_words());
+            let need = match batch.axes() {
+                [_] => format!(
+                    "{count} matrices with a stride of {strides} elements need (count − \
                      1)·stride + the elements of one = {needed}"
                 ),
-            });
+                _ => format!(
+                    "{count} matrices with strides of {strides} elements need the sum of (extent − \
+                     1)·stride over the axes + the elements of one = {needed}"
+                ),
+            };
+            let argument = argument.to_owned();
+            return Err(Error::WrongExtent { argument, has: len as u64, need });
         }
         Ok(shape)
     }
@@ -250,6 +272,15 @@ pub(crate) fn too_large(rows: usize, pitch: usize) -> Error {
     }
 }
 
+fn too_large_batch(batch: Batch) -> Error {
+    let (count, strides) = (batch.extents_in_words(), batch.strides_in_words());
+    Error::TooLarge {
+        what: format!("a batch of {count} matrices {strides} elements apart is too large"),
+        limit: usize::MAX as u64,
+        remedy: "Use a smaller batch",
+    }
+}
+
 fn count(rows: usize) -> String {
     if rows == 1 { "1 row".to_owned() } else { format!("{rows} rows") }
 }
@@ -289,7 +320,7 @@ mod tests {
                             "{shape:?} {distance}"
                         );
                         met += usize::from(shared);
-                        let batch = Shape { batch: Some(Batch { count: 3, distance }), ..shape };
+                        let batch = Shape { batch: Some(Batch::new(3, distance)), ..shape };
                         let mut seen = HashSet::new();
                         let mut places = offsets(batch.extents(), batch.strides());
                         let shared = !places.all(|at| seen.insert(at));
@@ -299,5 +330,26 @@ mod tests {
             }
         }
         assert!(met > 100, "{met}");
+    }
+
+    /// A batch with several axes that is taken to be without overlap has none.
+    #[test]
+    fn nested_axes_never_meet() {
+        let mut rng = fastrand::Rng::with_seed(3);
+        let mut apart = 0;
+        for _ in 0..4000 {
+            let mut axis = || (rng.usize(1..4), rng.usize(0..30));
+            let batch = Some(Batch::along([axis(), axis(), axis()]));
+            let shape = Shape { row_stride: rng.usize(2..16), batch, ..Shape::packed(2, 2) };
+            let mut seen = HashSet::new();
+            let is_distinct = offsets(shape.extents(), shape.strides()).all(|at| seen.insert(at));
+            assert!(is_distinct || shape.overlaps_itself(), "{shape:?}");
+            apart += usize::from(!shape.overlaps_itself());
+        }
+        assert!(apart > 100, "{apart}");
+        // The heads of attention lie between each other's rows.
+        let heads = Some(Batch::along([(2, 60), (3, 4)]));
+        let heads = Shape { row_stride: 12, batch: heads, ..Shape::packed(5, 4) };
+        assert!(!heads.overlaps_itself());
     }
 }

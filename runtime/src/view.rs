@@ -138,7 +138,43 @@ impl<'a, T: Element> MatrixRef<'a, T> {
         pitch: usize,
     ) -> Result<Self> {
         let (elements, None) = array.input() else { unreachable!("Vector: it has no shape") };
-        let batch = Batch { count: apart.0, distance: apart.1 };
+        let batch = Batch::new(apart.0, apart.1);
+        let shape = Shape::batched("array", elements.len(), batch, rows, cols, pitch)?;
+        Ok(Self { elements, shape })
+    }
+
+    /// Batch of row-major matrices along one to three axes, outermost first. An axis is the number
+    /// of its matrices and the distance between the starts of neighbours, in elements. `pitch` is
+    /// the row stride of each matrix.
+    ///
+    /// A distance of 0 repeats a matrix along the axis. [`batches`](crate::guide::batches) computes
+    /// attention with such batches.
+    ///
+    /// ```
+    /// use gemm_runtime::{Device, MatrixRef};
+    ///
+    /// let device = Device::simulator();
+    /// // Two sequences of three tokens, with two heads of two elements each: (B, T, H, D).
+    /// let x: Vec<f32> = (0..24u8).map(f32::from).collect();
+    /// let x = device.upload(&x)?;
+    /// let heads = MatrixRef::batch_axes(&x, [(2, 12), (2, 2)], 3, 2, 4)?;
+    /// let second_head = [2.0, 3.0, 6.0, 7.0, 10.0, 11.0];
+    /// assert_eq!(heads.count(), Some(4));
+    /// assert_eq!(device.download(&heads)?[6..12], second_head);
+    /// # Ok::<(), gemm_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Returns the errors of [`MatrixRef::pitched`].
+    pub fn batch_axes<const N: usize, V: Vector<Element = T> + ?Sized>(
+        array: &'a V,
+        axes: [(usize, usize); N],
+        rows: usize,
+        cols: usize,
+        pitch: usize,
+    ) -> Result<Self> {
+        let (elements, None) = array.input() else { unreachable!("Vector: it has no shape") };
+        let batch = Batch::along(axes);
         let shape = Shape::batched("array", elements.len(), batch, rows, cols, pitch)?;
         Ok(Self { elements, shape })
     }
@@ -247,7 +283,25 @@ impl<'a, T: Element> MatrixMut<'a, T> {
         pitch: usize,
     ) -> Result<Self> {
         let (elements, None) = array.output() else { unreachable!("Vector: it has no shape") };
-        let batch = Batch { count: apart.0, distance: apart.1 };
+        let batch = Batch::new(apart.0, apart.1);
+        let shape = Shape::batched("array", elements.len(), batch, rows, cols, pitch)?;
+        Ok(Self { elements, shape })
+    }
+
+    /// Batch of matrices along one to three axes, with the arguments of [`MatrixRef::batch_axes`].
+    /// A launch rejects matrices that share elements.
+    ///
+    /// # Errors
+    /// Returns the errors of [`MatrixMut::pitched`].
+    pub fn batch_axes<const N: usize, V: VectorMut<Element = T> + ?Sized>(
+        array: &'a mut V,
+        axes: [(usize, usize); N],
+        rows: usize,
+        cols: usize,
+        pitch: usize,
+    ) -> Result<Self> {
+        let (elements, None) = array.output() else { unreachable!("Vector: it has no shape") };
+        let batch = Batch::along(axes);
         let shape = Shape::batched("array", elements.len(), batch, rows, cols, pitch)?;
         Ok(Self { elements, shape })
     }
@@ -380,7 +434,7 @@ macro_rules! extents {
 
             /// Returns the number of matrices of a batch or a list, or `None` for a single matrix.
             pub fn count(&self) -> Option<usize> {
-                self.shape.batch.map(|batch| batch.count)
+                self.shape.batch.map(|batch| batch.count())
             }
 
             /// Returns the number of rows.

@@ -1,11 +1,13 @@
 //! The key `batch`.
 
 mod gpu;
+mod groups;
+
 use gemm_dsl::spec::{Batch, SgemmSpec};
 use gemm_oracle::beside::plain;
 use gemm_oracle::product::Size;
 use gemm_runtime::error::{Need, Subject};
-use gemm_runtime::{ByName, Device, Error, MN, MatrixMut, MatrixRef, Sgemm};
+use gemm_runtime::{ByName, Device, Error, MN, MatrixMut, MatrixRef, Sgemm, sgemm};
 use gemm_tests::batch::{Lies, run};
 use gemm_tests::product::{Placement, Problem, accepted};
 use gemm_tests::{arbitrary, bits};
@@ -15,11 +17,17 @@ use proptest::prelude::*;
 fn lies(pitched: bool) -> impl Strategy<Value = [Lies; 4]> {
     let one = move || {
         let padding = if pitched { 0..6usize } else { 0..1 };
-        (any::<bool>(), 0..7usize, padding).prop_map(|(shared, between, padding)| Lies {
-            shared,
-            between,
-            padding,
-        })
+        let several = (any::<bool>(), any::<bool>(), proptest::option::of(0..3usize));
+        (any::<bool>(), 0..7usize, padding, several).prop_map(
+            move |(shared, between, padding, (beside, turned, repeats))| Lies {
+                shared,
+                between,
+                padding,
+                beside: beside && pitched,
+                turned,
+                repeats,
+            },
+        )
     };
     [one(), one(), one(), one()]
 }
@@ -38,13 +46,120 @@ proptest! {
         (seed, listed) in any::<(u64, bool)>(),
     ) {
         let batch = if listed { Batch::Pointers } else { Batch::Strided };
-        if let Err(error) = run(&Device::simulator(), (&spec, batch), size, count, lies, seed) {
+        if let Err(error) = run(&Device::simulator(), (&spec, batch), size, &[count], lies, seed) {
             // Kernels without guards have no variant for unaligned operands.
             let unaligned = error.contains("aligned to") || error.contains("to be a multiple of 4");
             let unguarded = spec.float4 && spec.bounds.to_string() == "aligned";
             prop_assert!(unguarded && unaligned, "`{spec}`, {batch}, at {size}: {error}");
         }
     }
+}
+
+proptest! {
+    #![proptest_config(gemm_cases::cases(200))]
+
+    /// A kernel for several axes computes a batch with at most as many.
+    fn each_product_of_several_axes_has_the_bits_of_its_own(
+        (spec, size, axes, lies) in
+            (
+                arbitrary::sgemm(128),
+                (0..40usize, 0..40usize, 0..20usize),
+                proptest::collection::vec(0..4usize, 1..=3usize),
+            )
+            .prop_flat_map(|(spec, (m, n, k), axes)| {
+                let size = accepted(&spec, Size::new(m, n, k));
+                let lies = lies(spec.pitched);
+                (Just(spec), Just(size), Just(axes), lies)
+            }),
+        (seed, third) in any::<(u64, bool)>(),
+    ) {
+        let batch = if third || axes.len() == 3 { Batch::Strided3 } else { Batch::Strided2 };
+        if let Err(error) = run(&Device::simulator(), (&spec, batch), size, &axes, lies, seed) {
+            let unaligned = error.contains("aligned to") || error.contains("to be a multiple of 4");
+            let unguarded = spec.float4 && spec.bounds.to_string() == "aligned";
+            prop_assert!(unguarded && unaligned, "`{spec}`, {batch}, {axes:?}: {error}");
+        }
+    }
+}
+
+/// `sgemm` takes the fewest axes that describe all operands: heads of attention as they are stored.
+fn sgemm_takes_heads_as_they_are_stored() {
+    let device = Device::simulator();
+    let (b, t, h, d) = (2, 5, 3, 4);
+    let elements: Vec<f32> = (0..b * t * h * d).map(|i| (i * 7 % 11) as f32).collect();
+    let x = device.upload(&elements).expect("room");
+    let heads = MatrixRef::batch_axes(&x, [(b, t * h * d), (h, d)], t, d, h * d).expect("many");
+    // All heads share the keys of the first: a stride of 0.
+    let first = MatrixRef::batch_axes(&x, [(b, t * h * d), (h, 0)], t, d, h * d).expect("many");
+    let at = |i: usize, row: usize, head: usize, col: usize| {
+        elements[((i * t + row) * h + head) * d + col]
+    };
+    for (keys, of_first) in [(heads, false), (first, true)] {
+        let mut room = device.alloc(b * h * t * t).expect("room");
+        let mut scores = MatrixMut::batch(&mut room, b * h, t, t).expect("many");
+        let keys = keys.t();
+        let call = sgemm(&heads, &keys, &mut scores);
+        assert_eq!(call.spec(&device).expect("they fit").batch, Some(Batch::Strided2));
+        call.run(&device).expect("they fit");
+        let scores = device.download(&room).expect("ours");
+        for (nth, found) in scores.iter().enumerate() {
+            let (i, head) = (nth / (t * t) / h, nth / (t * t) % h);
+            let (row, col) = (nth / t % t, nth % t);
+            let key = if of_first { 0 } else { head };
+            let sum: f32 = (0..d).map(|p| at(i, row, head, p) * at(i, col, key, p)).sum();
+            assert_eq!(*found, sum);
+        }
+        // The result goes to the heads of a tensor, between the rows of the others.
+        let values = MatrixRef::batch(&room, b * h, t, t).expect("many");
+        let mut out = device.alloc(b * t * h * d).expect("room");
+        let mut to =
+            MatrixMut::batch_axes(&mut out, [(b, t * h * d), (h, d)], t, d, h * d).expect("many");
+        sgemm(&values, &heads, &mut to).run(&device).expect("they fit");
+        let out = device.download(&out).expect("ours");
+        for (nth, found) in out.iter().enumerate() {
+            let (i, row, head, col) = (nth / (t * h * d), nth / (h * d) % t, nth / d % h, nth % d);
+            let of = &scores[((i * h + head) * t + row) * t..][..t];
+            let sum: f32 = of.iter().enumerate().map(|(p, x)| x * at(i, p, head, col)).sum();
+            assert_eq!(*found, sum);
+        }
+    }
+    // Axes that one stride describes are one axis.
+    let mut room = device.alloc(b * h * t * t).expect("room");
+    let packed = MatrixRef::batch_axes(&x, [(b, h * t * d), (h, t * d)], t, d, d).expect("many");
+    let mut to = MatrixMut::batch(&mut room, b * h, t, t).expect("many");
+    let spec = sgemm(&packed, &packed.t(), &mut to).spec(&device).expect("they fit");
+    assert_eq!(spec.batch, Some(Batch::Strided));
+}
+
+/// A kernel with too few axes, batches with other axes, and a C whose matrices overlap are refused.
+fn axes_that_do_not_fit_are_errors() {
+    let device = Device::simulator();
+    let kernel = |line: &str| Sgemm::<()>::new(line.parse().expect("a spec")).expect("a spec");
+    let one = kernel("batch: strided, pitched, tile: 16x16x8, thread: 4x4");
+    let two = kernel("batch: strided2, pitched, tile: 16x16x8, thread: 4x4");
+    let memory = device.upload(&[1.0; 400]).expect("room");
+    let heads = |axes| MatrixRef::batch_axes(&memory, axes, 4, 4, 16).expect("many");
+    let (mut room, all) = (device.alloc(400).expect("room"), heads([(2, 100), (3, 4)]));
+    let mut launch = |kernel: &Sgemm, a: &MatrixRef<'_>, axes, pitch| {
+        let mut c = MatrixMut::batch_axes(&mut room, axes, 4, 4, pitch).expect("many");
+        kernel.call(&device).launch(a, &all, &mut c).map(drop)
+    };
+    let apart = [(2, 100), (3, 4)];
+    launch(&two, &all, apart, 16).expect("two axes");
+    let refused = |found: Result<(), Error>, text: &str| {
+        let error = found.expect_err(text).to_string();
+        assert!(error.contains(text), "{error}");
+    };
+    let text = "with strides of 100 and 4 elements, but the kernel has `batch: strided`. Use a \
+                kernel with `batch: strided2`";
+    refused(launch(&one, &all, apart, 16), text);
+    let turned = heads([(3, 100), (2, 4)]);
+    let text = "`a` is a batch of 3 x 2 matrices, but `c` is one of 2 x 3";
+    refused(launch(&two, &turned, apart, 16), text);
+    let text = "no element is written twice";
+    refused(launch(&two, &all, [(2, 100), (3, 3)], 16), text);
+    refused(launch(&two, &all, [(2, 0), (3, 16)], 4), text);
+    refused(launch(&two, &all, [(2, 100), (3, 4)], 8), text);
 }
 
 /// Views with different extents are refused. A C whose matrices overlap is also refused.
@@ -250,6 +365,9 @@ pub fn trials() -> Vec<Trial> {
     let trials = [
         simulated![
             each_product_has_the_bits_of_its_own,
+            each_product_of_several_axes_has_the_bits_of_its_own,
+            sgemm_takes_heads_as_they_are_stored,
+            axes_that_do_not_fit_are_errors,
             a_batch_that_does_not_fit_is_an_error,
             a_batch_of_another_number_is_an_error,
             a_batch_of_one_runs_on_matrices_of_the_host,
@@ -258,6 +376,8 @@ pub fn trials() -> Vec<Trial> {
             splits_of_a_shared_matrix_are_computed_once,
         ],
         gpu::trials(),
+        groups::trials(),
+        groups::gpu_trials(),
     ];
     trials.into_iter().flatten().collect()
 }

@@ -40,8 +40,14 @@ fn architectures_of(stage: u32, kernel: &VerifiedKernel) -> &'static [u32] {
     }
 }
 
-/// GEMMs on lists of matrices, which random specs do not cover.
-const LISTS: [&str; 4] = [
+/// GEMMs on lists of matrices, along several axes and of groups, which random specs do not cover.
+const BATCHES: [&str; 8] = [
+    "tile: 32x32x16, thread: 4x4, float4, stages: 3, pitched, products: 2, batch: strided2, \
+     scaled, epilogue: |acc, bias[batch, n], residual[m, n], c[m, n]| (acc + bias, residual * c)",
+    "layout: tt, tile: 64x64x64, arith: bf16x6, mma: wgmma, copy: tma, batch: strided3",
+    "tile: 64x64x8, thread: 8x4, fragment: split, float4, double_buffer, raster: 8, pitched, \
+     batch: grouped, scaled, epilogue: |acc, bias[batch, n], scale[m], c[m, n]| acc * scale + bias",
+    "layout: nt, tile: 64x64x32, warp: 32x32, arith: bf16x3, stages: 3, batch: grouped",
     "batch: pointers",
     "tile: 32x32x16, thread: 4x4, float4, transpose, prefetch, batch: pointers, scaled, \
      epilogue: |acc, bias[n], residual[m, n], c[m, n]| relu(acc + bias) + residual * c",
@@ -91,7 +97,7 @@ fn main() -> ExitCode {
     let rows = gemm_cases::seeds(SAMPLES);
     let rows = rows.map(|seed| Case::random_rows(&mut Random::new(seed)).spec);
     trials.extend(samples("rows", rows.collect()));
-    for (i, line) in LISTS.iter().enumerate() {
+    for (i, line) in BATCHES.iter().enumerate() {
         let spec: SgemmSpec = line.parse().unwrap_or_else(|error| panic!("{line}: {error}"));
         trials.push(trial(format!("lists::{i}"), spec, &ARCHITECTURES));
     }

@@ -2,7 +2,7 @@
 
 use crate::compare;
 use gemm_dsl::ir::Elem;
-use gemm_dsl::spec::{Along, Lanes, MapSpec, Over, ReduceSpec, SgemmSpec};
+use gemm_dsl::spec::{Along, Batch, Lanes, MapSpec, Over, ReduceSpec, SgemmSpec};
 use gemm_dsl::stages::pinned::PinnedSpec;
 use gemm_runtime::generic::Kernel;
 use gemm_runtime::half::bf16;
@@ -154,7 +154,7 @@ fn multiply(line: &str) -> Result<LaunchReport, Error> {
     let size @ (m, n, k) = size(&spec);
     let (a, b) = (ones(&device, m * k)?, ones(&device, k * n)?);
     let mut c = device.alloc(m * n)?;
-    let operands = spec.operands();
+    let (operands, is_grouped) = (spec.operands(), spec.batch == Some(Batch::Grouped));
     if operands.is_empty() {
         return Sgemm::<()>::new(spec)?.launch(&device, &a, &b, &mut c, size);
     }
@@ -186,6 +186,11 @@ fn multiply(line: &str) -> Result<LaunchReport, Error> {
     }
     let (a, b) = (MatrixRef::new(&a, m, k)?, MatrixRef::new(&b, k, n)?);
     let mut c = MatrixMut::new(&mut c, m, n)?;
+    // One group has all rows.
+    let offsets = device.upload_of(&[0, m as u32])?;
+    if is_grouped {
+        return call.groups(&offsets).launch(&a, &b, &mut c);
+    }
     if kernel.spec_line().contains("batch: pointers") {
         let (a, b) = (MatrixList::new(&device, [&a])?, MatrixList::new(&device, [&b])?);
         return call.launch(&a, &b, &mut MatrixListMut::new(&device, [&mut c])?);

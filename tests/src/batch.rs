@@ -26,15 +26,31 @@ pub struct Lies {
     pub between: usize,
     /// Elements after each line. Only `pitched` kernels support padding.
     pub padding: usize,
+    /// True if matrices along the last of several axes lie side by side, in the same lines. Only
+    /// `pitched` kernels support it.
+    pub beside: bool,
+    /// True if the first axis varies fastest in memory.
+    pub turned: bool,
+    /// One of several axes along which matrices repeat; never for C.
+    pub repeats: Option<usize>,
 }
+
+/// Axes of a batch, with the number of matrices along each.
+pub type Axes<'a> = &'a [usize];
 
 /// Matrices of equal extents, surrounded by poison.
 struct Many {
     buffer: Buffer,
-    values: Vec<Vec<f32>>,
+    /// Elements of the buffer.
+    memory: Vec<f32>,
     lies: Lies,
+    /// Extent and stride of each axis; empty for a single matrix.
+    axes: Vec<(usize, usize)>,
+    /// Start of each matrix.
+    starts: Vec<usize>,
     lines: usize,
     line: usize,
+    pitch: usize,
     by_column: bool,
 }
 
@@ -45,59 +61,69 @@ impl Many {
         lies: Lies,
         (lines, line): (usize, usize),
         by_column: bool,
+        axes: Axes<'_>,
     ) -> Self {
-        let mut all = Vec::new();
-        let (pitch, distance) = (line + lies.padding, Self::distance(lies, lines, line));
-        for (n, values) in values.iter().enumerate() {
-            all.resize(all.len().max(n * distance + lines * pitch + 4), f32::from_bits(POISON));
+        let axes = if lies.shared { &[][..] } else { axes };
+        let (pitch, axes) = placed(lies, (lines, line), axes);
+        let starts = starts(&axes);
+        let mut memory = Vec::new();
+        for (start, values) in starts.iter().zip(&values) {
+            let end = start + lines * pitch + 4;
+            memory.resize(memory.len().max(end), f32::from_bits(POISON));
             for row in 0..lines {
-                all[n * distance + row * pitch..][..line]
+                memory[start + row * pitch..][..line]
                     .copy_from_slice(&values[row * line..][..line]);
             }
         }
-        let buffer = device.upload(&all).expect("room");
-        Self { buffer, values, lies, lines, line, by_column }
-    }
-
-    fn distance(lies: Lies, lines: usize, line: usize) -> usize {
-        lines * (line + lies.padding) + lies.between
+        let buffer = device.upload(&memory).expect("room");
+        Self { buffer, memory, lies, axes, starts, lines, line, pitch, by_column }
     }
 
     fn view(&self) -> MatrixRef<'_> {
-        let Self { lies, lines, line, .. } = *self;
-        let (distance, pitch) = (Self::distance(lies, lines, line), line + lies.padding);
-        let view = match lies.shared {
-            true => MatrixRef::pitched(&self.buffer, lines, line, pitch),
-            false => MatrixRef::batch_apart(
-                &self.buffer,
-                (self.values.len(), distance),
-                lines,
-                line,
-                pitch,
-            ),
+        let Self { lines, line, pitch, .. } = *self;
+        let view = match self.axes[..] {
+            [] => MatrixRef::pitched(&self.buffer, lines, line, pitch),
+            [apart] => MatrixRef::batch_apart(&self.buffer, apart, lines, line, pitch),
+            [one, two] => MatrixRef::batch_axes(&self.buffer, [one, two], lines, line, pitch),
+            [one, two, three, ..] => {
+                MatrixRef::batch_axes(&self.buffer, [one, two, three], lines, line, pitch)
+            }
         };
         let view = view.expect("it holds them");
         if self.by_column { view.t() } else { view }
     }
 
+    /// View for writing of such matrices in another buffer.
+    fn view_mut<'b>(&self, buffer: &'b mut Buffer) -> MatrixMut<'b> {
+        let Self { lines, line, pitch, .. } = *self;
+        let view = match self.axes[..] {
+            [] => MatrixMut::pitched(buffer, lines, line, pitch),
+            [apart] => MatrixMut::batch_apart(buffer, apart, lines, line, pitch),
+            [one, two] => MatrixMut::batch_axes(buffer, [one, two], lines, line, pitch),
+            [one, two, three, ..] => {
+                MatrixMut::batch_axes(buffer, [one, two, three], lines, line, pitch)
+            }
+        };
+        view.expect("it holds them")
+    }
+
     /// Slices from the first element of a GEMM's matrix to the end of its last line, in reverse
     /// order of the GEMMs.
     fn slices(&self, count: usize) -> Vec<BufferView<'_>> {
-        let Self { lies, lines, line, .. } = *self;
-        let len = lines * (line + lies.padding);
-        let last = self.values.len().saturating_sub(1);
+        let Self { lies, lines, pitch, .. } = *self;
+        let len = lines * pitch;
+        let last = self.starts.len().saturating_sub(1);
         let slices = (0..count).map(|product| {
-            let nth = if lies.shared { 0 } else { last - product };
-            let start = nth * Self::distance(lies, lines, line);
+            let start = self.starts[if lies.shared { 0 } else { last - product }];
             self.buffer.slice(start..start + len).expect("it holds them")
         });
         slices.collect()
     }
 
     fn each<'b>(&self, slices: &'b [BufferView<'_>]) -> Vec<MatrixRef<'b>> {
-        let Self { lies, lines, line, .. } = *self;
+        let Self { lines, line, pitch, .. } = *self;
         let view = |slice| {
-            let view = MatrixRef::pitched(slice, lines, line, line + lies.padding);
+            let view = MatrixRef::pitched(slice, lines, line, pitch);
             let view = view.expect("it holds it");
             if self.by_column { view.t() } else { view }
         };
@@ -106,13 +132,20 @@ impl Many {
 
     /// The same matrices in reverse order.
     fn reversed(mut self) -> Self {
-        self.values.reverse();
+        self.starts.reverse();
         self
     }
 
     /// Elements of a GEMM's matrix, line after line.
-    fn of(&self, product: usize) -> &[f32] {
-        &self.values[if self.lies.shared { 0 } else { product }]
+    fn of(&self, product: usize) -> Vec<f32> {
+        let start = self.starts[if self.lies.shared { 0 } else { product }];
+        let lines = (0..self.lines).map(|line| start + line * self.pitch);
+        lines.flat_map(|start| &self.memory[start..][..self.line]).copied().collect()
+    }
+
+    /// Elements of all matrices.
+    fn each_of(&self, count: usize) -> Vec<Vec<f32>> {
+        (0..count).map(|product| self.of(product)).collect()
     }
 
     /// View of a single matrix in a separate array.
@@ -120,6 +153,42 @@ impl Many {
         let view = MatrixRef::new(lines, self.lines, self.line).expect("as many");
         if self.by_column { view.t() } else { view }
     }
+}
+
+/// Row stride of matrices, and the extent and stride of each axis of their batch.
+fn placed(
+    lies: Lies,
+    (lines, line): (usize, usize),
+    axes: Axes<'_>,
+) -> (usize, Vec<(usize, usize)>) {
+    let mut strides = vec![0; axes.len()];
+    // The matrices of the last axis may lie side by side, as the heads of attention.
+    let is_beside = lies.beside && axes.len() > 1;
+    let (pitch, rest) = match axes.split_last() {
+        Some((extent, rest)) if is_beside => {
+            strides[rest.len()] = line;
+            (extent * line + lies.padding, rest.len())
+        }
+        _ => (line + lies.padding, axes.len()),
+    };
+    let mut distance = lines * pitch + lies.between;
+    let outward: Vec<usize> =
+        if lies.turned { (0..rest).collect() } else { (0..rest).rev().collect() };
+    for axis in outward {
+        let is_repeated = axes.len() > 1 && lies.repeats == Some(axis);
+        strides[axis] = if is_repeated { 0 } else { distance };
+        distance = if is_repeated { distance } else { axes[axis] * distance + lies.between };
+    }
+    (pitch, axes.iter().copied().zip(strides).collect())
+}
+
+/// Starts of the matrices of a batch, the last axis fastest.
+fn starts(axes: &[(usize, usize)]) -> Vec<usize> {
+    let mut all = vec![0];
+    for &(extent, stride) in axes {
+        all = all.into_iter().flat_map(|at| (0..extent).map(move |n| at + n * stride)).collect();
+    }
+    all
 }
 
 /// Spec for a batch. The number of GEMMs per block is a drawn number from 1 to 5, or less if these
@@ -233,18 +302,19 @@ pub fn run(
     device: &Device,
     (spec, batch): (&SgemmSpec, Batch),
     size: Size,
-    count: usize,
+    axes: Axes<'_>,
     lies: [Lies; 4],
     seed: u64,
 ) -> Result<(), String> {
     let Size { m, n, k } = size;
+    let count = axes.iter().product();
     let spec = &of_its_own(spec);
     let batched = batched(spec, batch, count, seed);
     let mut seeds = Random::new(seed);
     let mut many = |lies: Lies, lines, line, by_column| {
         let values = 0..if lies.shared { 1 } else { count };
         let values = values.map(|_| random::values(seeds.bits(), lines * line)).collect();
-        Many::new(device, values, lies, (lines, line), by_column)
+        Many::new(device, values, lies, (lines, line), by_column, axes)
     };
     let layout = spec.layout;
     let a = match layout.transposes_a() {
@@ -255,7 +325,7 @@ pub fn run(
         true => many(lies[1], n, k, true),
         false => many(lies[1], k, n, false),
     };
-    let lies_c = Lies { shared: false, ..lies[2] };
+    let lies_c = Lies { shared: false, repeats: None, ..lies[2] };
     let c_before = many(lies_c, m, n, false);
     let operands = spec.operands();
     let residual = |operand: &EpilogueArg| operand.along == Along::Mn;
@@ -290,22 +360,20 @@ pub fn run(
         None => many.as_ref().map(Many::view),
     });
     let views: Vec<_> = views.collect();
-    let pitch = n + lies_c.padding;
+    let pitch = if batch == Batch::Pointers { n + lies_c.padding } else { c_before.pitch };
     let beside_these = (&given[..], &views[..]);
     let (before, (after, starts), a, b): (_, Written, _, _) = match batch {
-        Batch::Strided => {
-            let before = device.download(&c_before.buffer).expect("ours");
+        Batch::Strided | Batch::Strided2 | Batch::Strided3 => {
+            let before = c_before.memory.clone();
             let mut c = device.upload(&before).expect("room");
-            let distance = Many::distance(lies_c, m, n);
-            let view = MatrixMut::batch_apart(&mut c, (count, distance), m, n, pitch);
-            let (both, mut view) = ((&a.view(), &b.view()), view.expect("it holds them"));
+            let (both, mut view) = ((&a.view(), &b.view()), c_before.view_mut(&mut c));
             let outcome = launch((&kernel, device), of_batch, beside_these, both, &mut view);
             outcome.map_err(|error| error.to_string())?;
-            let starts = (0..count).map(|product| (0, product * distance)).collect();
+            let starts = c_before.starts.iter().map(|start| (0, *start)).collect();
             (vec![before], (vec![device.download(&c).expect("ours")], starts), a, b)
         }
         Batch::Pointers => {
-            let mut c = Apart::new(device, &c_before.values, lies_c, (m, n));
+            let mut c = Apart::new(device, &c_before.each_of(count), lies_c, (m, n));
             let (before, span, first) = (c.download(device), c.span(), c.before);
             let mut slices: Vec<_> = (c.buffers.iter_mut())
                 .map(|buffer| buffer.slice_mut(first..first + span).expect("inside"))
@@ -333,10 +401,10 @@ pub fn run(
     let mut expected = before;
     for (product, (of, start)) in starts.into_iter().enumerate() {
         let upload = |values: &[f32]| device.upload(values).expect("room");
-        let (one_a, one_b) = (upload(a.of(product)), upload(b.of(product)));
-        let mut one_c = upload(&c_before.values[product]);
+        let (one_a, one_b) = (upload(&a.of(product)), upload(&b.of(product)));
+        let mut one_c = upload(&c_before.of(product));
         let packed =
-            residuals.iter().map(|many| many.as_ref().map(|many| upload(many.of(product))));
+            residuals.iter().map(|many| many.as_ref().map(|many| upload(&many.of(product))));
         let packed: Vec<Option<Buffer>> = packed.collect();
         let alone = packed.iter().zip(&residuals);
         let alone = alone.map(|(buffer, many)| Some(many.as_ref()?.alone(buffer.as_ref()?)));

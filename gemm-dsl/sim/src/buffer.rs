@@ -217,6 +217,12 @@ impl Buffer {
         })
     }
 
+    /// Returns the same memory with elements of another type, or `None` if that type has another
+    /// size.
+    pub fn reinterpreted(&self, elem: Elem) -> Option<Self> {
+        (elem.size() == self.elem.size()).then(|| Self { elem, ..self.clone() })
+    }
+
     /// Offset of the first element from the start of the allocation, in bytes.
     pub fn byte_offset(&self) -> u64 {
         u64::from(self.elem.size()) * self.start as u64

@@ -32,7 +32,14 @@ impl Extent {
     pub const M: Extent = Extent("m");
     pub const N: Extent = Extent("n");
     pub const K: Extent = Extent("k");
+    /// Number of GEMMs of a batch, over all of its axes.
     pub const BATCH: Extent = Extent("batch");
+    /// Extent of the second axis of a batch, at least 1.
+    pub const BATCH_1: Extent = Extent("batch_1");
+    /// Extent of the third axis of a batch, at least 1.
+    pub const BATCH_2: Extent = Extent("batch_2");
+    /// Extents of the axes of a batch after the first.
+    pub const INNER_AXES: [Extent; 2] = [Self::BATCH_1, Self::BATCH_2];
     /// Number of distinct matrices A in a batch: 1 if all GEMMs share one A.
     pub const BATCH_A: Extent = Extent("batch_a");
     /// Number of distinct matrices B in a batch: 1 if all GEMMs share one B.

@@ -147,18 +147,22 @@ fn reductions() -> Result<[PinnedSpec; 2], SpecErrors> {
 }
 
 /// GEMMs: a small one whose expression uses most features, one with two values, the fastest stage
-/// with a library function, a batch with several GEMMs per block, a batch of pointer lists, and a
-/// batch with epilogue operands of each GEMM.
+/// with a library function, a batch with several GEMMs per block, a batch of pointer lists, a batch
+/// with epilogue operands of each GEMM, a batch with three axes, and groups of rows.
 fn products() -> Result<Vec<PinnedSpec>, SpecErrors> {
     let small = "tile: 32x32x8, thread: 4x4, float4, epilogue: |acc| { let t = 0.5 * acc; \
                  if row == col { fma(t, t, f32(m * n)) } else { max(t, -1.0) } }";
-    // This spec spills a register without `blocks_per_sm: 1`.
+    // This spec and others spill registers without `blocks_per_sm: 1`.
     let several = "tile: 16x16x16, thread: 4x4, float4, pad_a: 1, blocks_per_sm: 1, \
                    batch: strided, products: 4";
     let pointers = "tile: 32x32x16, thread: 4x4, float4, stages: 3, pitched, batch: pointers, \
                     epilogue: |acc, c[m, n], bias[n]| relu(acc + bias) + c";
     let operands = "tile: 32x32x16, thread: 4x4, float4, batch: strided, epilogue: |acc, \
                     factor[batch], bias[batch, n], scale[batch, m]| factor * acc * scale + bias";
+    let axes = "tile: 32x32x16, thread: 4x4, float4, blocks_per_sm: 1, pitched, batch: strided3, \
+                epilogue: |acc, factor[batch], mask[m, n]| factor * acc + mask";
+    let grouped = "tile: 64x64x8, thread: 8x4, fragment: split, float4, stages: 3, raster: 8, \
+                   blocks_per_sm: 1, batch: grouped, epilogue: |acc, bias[batch, n]| relu(acc + bias)";
     let values = "tile: 32x32x16, thread: 4x4, float4, stages: 3, pitched, split_k: 4, \
                   epilogue: |acc, bias[n]| { let t = acc + bias; (relu(t), t) }";
     let mut specs: Vec<(&str, &str, SgemmSpec)> =
@@ -170,5 +174,7 @@ fn products() -> Result<Vec<PinnedSpec>, SpecErrors> {
     specs.push(("batch", "several_a_block", several.parse()?));
     specs.push(("batch", "pointers", pointers.parse()?));
     specs.push(("batch", "operands", operands.parse()?));
+    specs.push(("batch", "axes", axes.parse()?));
+    specs.push(("batch", "grouped", grouped.parse()?));
     specs.iter().map(|(folder, stem, spec)| PinnedSpec::new(folder, *stem, spec)).collect()
 }

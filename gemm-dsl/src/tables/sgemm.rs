@@ -5,7 +5,7 @@ use crate::error::SpecErrors;
 use crate::expr::{ExprScope, Facts, SGEMM_TABLE};
 use crate::ir::Elem;
 use crate::plan::SgemmPlan;
-use crate::spec::{GemmLayout, GemmTypes, SgemmSpec};
+use crate::spec::{Batch, GemmLayout, GemmTypes, SgemmSpec};
 use crate::target::device;
 
 /// GPU for which a rule is chosen.
@@ -213,6 +213,11 @@ impl SgemmSpec {
 
     /// Adapts the spec to a layout, without changing `float4`.
     fn in_layout(self, layout: GemmLayout, padded: bool) -> Self {
+        // The A of groups is row-major. An A with one column counts as column-major elsewhere.
+        let layout = match self.batch {
+            Some(Batch::Grouped) => GemmLayout::from_columns([false, layout.transposes_b()]),
+            _ => layout,
+        };
         let along_k = [!layout.transposes_a(), layout.transposes_b()];
         let mut spec = self.layout(layout).pitched(padded);
         if spec.transpose {

@@ -108,6 +108,10 @@ impl Address for Buffer {
         self.view(usize::try_from(start).ok()?, usize::try_from(len).ok()?)
     }
 
+    fn reinterpreted(&self, elem: Elem) -> Option<Self> {
+        self.reinterpreted(elem)
+    }
+
     fn range(&self, len: u64) -> Range<u64> {
         let start = self.addresses().start as u64;
         let len = len.min(self.len() as u64);

@@ -47,8 +47,8 @@ pub(super) struct CallFeatures<'e> {
 }
 
 /// Number of lines of a rule: one for each combination of layout, with or without `scaled`, and
-/// batch or list.
-const LINES: usize = SgemmSpec::LAYOUTS * 2 * 2;
+/// kind of batch.
+const LINES: usize = SgemmSpec::LAYOUTS * 2 * Batch::ALL.len();
 
 /// Single GEMMs: measured on an H200, most rules written by `tune --table`. Batches: by hand.
 static SM_90: Tables = Tables::new(h200::GEMM, batch::GEMMS, 90);
@@ -123,7 +123,11 @@ impl Tables {
 
     /// Table for calls with these features.
     pub(super) fn table(&self, asked: CallFeatures<'_>) -> &Shipped {
-        if asked.batch.is_some() { &self.batch } else { &self.one }
+        // Groups are parts of a single GEMM.
+        match asked.batch {
+            None | Some(Batch::Grouped) => &self.one,
+            Some(_) => &self.batch,
+        }
     }
 }
 
@@ -167,9 +171,9 @@ impl Shipped {
         asked: CallFeatures<'l>,
     ) -> Result<&'l str, &'l SpecErrors> {
         let lines = asked.epilogue.map_or(&self.lines, |epilogue| epilogue.lines(&self.slot));
-        let asks = [asked.scaled, asked.batch == Some(Batch::Pointers)];
         let way = rule * SgemmSpec::LAYOUTS + SgemmSpec::layout_index(problem);
-        let number = asks.into_iter().fold(way, |n, bit| n * 2 + usize::from(bit));
+        let way = way * 2 + usize::from(asked.scaled);
+        let number = way * Batch::ALL.len() + asked.batch.unwrap_or_default() as usize;
         let line = lines.get(self.table.rules().len() * LINES, number);
         let line = line.get_or_init(|| {
             let (layout, padded) = (problem.shape.lies(), problem.shape.padded);
@@ -197,11 +201,13 @@ impl Shipped {
         asked: CallFeatures<'_>,
     ) -> Result<SgemmSpec, SpecErrors> {
         let spec = self.table.rules()[row].spec.clone();
-        let spec = spec.for_matrices(layout, padded).scaled(asked.scaled);
+        let is_grouped = asked.batch == Some(Batch::Grouped);
+        let spec = if is_grouped { spec.split_k(1).stream_k(false) } else { spec };
         let spec = match asked.batch {
             Some(batch) => spec.batch(batch),
             None => spec,
         };
+        let spec = spec.for_matrices(layout, padded).scaled(asked.scaled);
         let mut spec = match asked.epilogue {
             Some(epilogue) => spec.epilogue(epilogue.expression.clone()),
             None => spec,

@@ -14,7 +14,7 @@ pub use named::{AnyOperand, ByName, Named};
 
 use crate::error::{Error, Result};
 use crate::operand::{Exclusive, Input, Shared, VectorOf};
-use crate::shape::Shape;
+use crate::shape::{NamedBatch, Shape};
 use crate::view::{MatrixMut, MatrixMutOf, MatrixOf};
 use gemm_dsl::ir::Operand;
 use gemm_dsl::spec::{Along, ArgSlot, EpilogueArg};
@@ -278,6 +278,20 @@ pub(crate) fn has_padding(operands: &[EpilogueArg], forms: &[OperandForm]) -> bo
             shape.is_padded()
         }
         _ => false,
+    })
+}
+
+/// Batches of the matrices of the shape of C. A matrix for all GEMMs has no axes.
+pub(crate) fn batches<'o>(
+    operands: &'o [EpilogueArg],
+    forms: &[OperandForm],
+) -> impl Iterator<Item = NamedBatch<'o>> {
+    operands.iter().zip(forms).filter_map(|(operand, form)| match (operand.along, form) {
+        (Along::Mn, OperandForm::Array(_, Some(shape)) | OperandForm::Output(shape)) => {
+            let axes = shape.batch.map(|batch| batch.array_axes()).unwrap_or_default();
+            Some((&*operand.name, axes))
+        }
+        _ => None,
     })
 }
 

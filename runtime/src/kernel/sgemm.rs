@@ -1,8 +1,10 @@
 //! GEMM kernels: construction and launches.
 
 mod bind;
+mod groups;
 mod launch;
 
+pub use groups::{GroupOffset, GroupOffsets};
 pub use launch::with_splits;
 pub(crate) use launch::{Chooses, GemmMatrices, NamedMatrix, extents, launch_chosen, shape_on};
 
@@ -13,7 +15,7 @@ use crate::device::Device;
 use crate::error::Error;
 use crate::error::Result;
 use crate::matrix::Matrix;
-use crate::operand::{Input, InputOf, OutputOf};
+use crate::operand::{Input, InputOf, OutputOf, Vector};
 use crate::program::CachedProgram;
 use crate::report::LaunchReport;
 use crate::view::{AsMatrixMutOf, AsMatrixOf, MatrixRef};
@@ -227,7 +229,38 @@ impl<'a, E> Call<'a, SgemmSpec, E> {
     /// Passes all operands as a tuple, in the order of the kernel's type: `(&bias, 0.5)` for a
     /// `Sgemm<(N, f32)>`. A single operand needs no tuple: `&bias` for a `Sgemm<(N,)>`.
     pub fn operands<O: OperandsFor<E>>(self, operands: O) -> Call<'a, SgemmSpec, E, O> {
-        Call::new(self.what, self.device, operands)
+        Call { groups: self.groups, ..Call::new(self.what, self.device, operands) }
+    }
+}
+
+impl<'a, E, O> Call<'a, SgemmSpec, E, O> {
+    /// Passes the offsets of the groups of a kernel with `batch: grouped`: the first row of each
+    /// group in A and C, then the row after the last group. They are read on the device, when the
+    /// kernel runs.
+    ///
+    /// The page [`batches`](crate::guide::batches) describes groups.
+    ///
+    /// ```
+    /// use gemm_runtime::{Device, MatrixRef, SgemmKernel, sgemm_kernel};
+    ///
+    /// const EXPERTS: SgemmKernel = sgemm_kernel!(tile: 16x16x8, thread: 4x4, batch: grouped);
+    /// let device = Device::simulator();
+    /// let x = device.upload_matrix(&[1.0, 2.0, 3.0], 3, 1)?;
+    /// let experts = device.upload(&[10.0, 100.0])?;
+    /// let experts = MatrixRef::batch(&experts, 2, 1, 1)?;
+    /// // The first expert has row 0, the second one has rows 1 and 2.
+    /// let offsets = device.upload_of(&[0_u32, 1, 3])?;
+    /// let mut y = device.alloc_matrix(3, 1)?;
+    /// EXPERTS.call(&device).groups(&offsets).launch(&x, &experts, &mut y)?;
+    /// assert_eq!(device.download(&y)?, [10.0, 200.0, 300.0]);
+    /// # Ok::<(), gemm_runtime::Error>(())
+    /// ```
+    pub fn groups<V>(self, offsets: &'a V) -> Self
+    where
+        V: Vector + ?Sized,
+        V::Element: GroupOffset,
+    {
+        Self { groups: Some(GroupOffsets::new(offsets)), ..self }
     }
 }
 
@@ -252,6 +285,8 @@ impl<E, O> Call<'_, SgemmSpec, E, O> {
     /// * For a table, the errors of [`SgemmTable::choice`].
     /// * For operands by name, [`Error::MissingOperand`], [`Error::UnknownOperand`],
     ///   [`Error::RepeatedOperand`] and [`Error::WrongOperand`].
+    /// * [`Error::WrongOperand`] for a kernel with `batch: grouped` without
+    ///   [`groups`](Self::groups), and for any other kernel with them.
     pub fn launch<A, B, C>(mut self, a: &A, b: &B, c: &mut C) -> Result<LaunchReport>
     where
         A: AsMatrixOf<f32> + ?Sized,
@@ -266,7 +301,7 @@ impl<E, O> Call<'_, SgemmSpec, E, O> {
             NamedMatrix::new("b", &b),
             NamedMatrix::new("c", &c),
         )?;
-        let matrices = GemmMatrices { splits, ..matrices(&a, &b, &mut c) };
+        let matrices = GemmMatrices { splits, groups: self.groups, ..matrices(&a, &b, &mut c) };
         multiply(self.what, self.device, matrices, size, &mut self.given)
     }
 }
@@ -289,7 +324,7 @@ where
 {
     let splits = [a.splits(Factor::A), b.splits(Factor::B)];
     let (a, b, c) = (NamedMatrix::new("a", a), NamedMatrix::new("b", b), NamedMatrix::new("c", c));
-    GemmMatrices { a, b, c, splits, is_transposed: false }
+    GemmMatrices { a, b, c, splits, groups: None, is_transposed: false }
 }
 
 /// View of a row-major matrix, or of its transpose.

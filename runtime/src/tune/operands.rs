@@ -27,6 +27,8 @@ pub(super) struct TrialOperands {
     b: Matrices,
     c: Matrices,
     beside: Vec<(EpilogueArg, Beside)>,
+    /// Offsets of a single group with all rows, for a grouped GEMM.
+    offsets: Option<Buffer<u32>>,
 }
 
 /// Operand besides A, B and C.
@@ -133,7 +135,9 @@ impl TrialOperands {
             Ok((operand, array))
         });
         let beside = beside.collect::<Result<_>>()?;
-        Ok(Self { device: device.clone(), a, b, c, beside })
+        let offsets = spec.offsets_input().map(|_| device.upload_of(&[0, m as u32]));
+        let offsets = offsets.transpose()?;
+        Ok(Self { device: device.clone(), a, b, c, beside, offsets })
     }
 
     /// Returns views of the operands, for launches.
@@ -141,7 +145,7 @@ impl TrialOperands {
     /// # Errors
     /// Returns the errors of [`MatrixList::new`].
     pub(super) fn views(&mut self) -> Result<TrialViews<'_>> {
-        let Self { device, a, b, c, beside } = self;
+        let Self { device, a, b, c, beside, offsets } = self;
         let mut given = Vec::with_capacity(beside.len());
         for (operand, array) in beside {
             let view = match (array, operand.is_output()) {
@@ -153,7 +157,7 @@ impl TrialOperands {
             given.push((&*operand.name, view));
         }
         let (a, b, c) = (a.view(device)?, b.view(device)?, c.view_mut(device)?);
-        Ok(TrialViews { device, a, b, c, given })
+        Ok(TrialViews { device, a, b, c, given, offsets: offsets.as_ref() })
     }
 }
 
@@ -164,6 +168,7 @@ pub(super) struct TrialViews<'o> {
     b: ReadView<'o>,
     c: WrittenView<'o>,
     given: Vec<(&'o str, GivenView<'o>)>,
+    offsets: Option<&'o Buffer<u32>>,
 }
 
 enum GivenView<'o> {
@@ -229,7 +234,7 @@ impl TrialViews<'_> {
     /// # Errors
     /// Returns the errors of the launch.
     pub(super) fn launch(&mut self, program: &Arc<CachedProgram>) -> Result<LaunchReport> {
-        let Self { device, a, b, c, given } = self;
+        let Self { device, a, b, c, given, offsets } = self;
         let views = given.iter_mut().map(|(name, view)| {
             let view = match view {
                 GivenView::Number => LaunchView::Number,
@@ -250,6 +255,10 @@ impl TrialViews<'_> {
             }
         }
         let call = call_program::<ByName, _>(program, device, named);
+        let call = match offsets {
+            Some(offsets) => call.groups(*offsets),
+            None => call,
+        };
         call.launch(&a.view(), &b.view(), &mut c.view_mut())
     }
 }
@@ -300,7 +309,7 @@ impl Layout {
         let len = product(of_one, in_buffer)?.saturating_add(self.start);
         let buffers = if self.is_list { self.batch.unwrap_or(1) } else { 1 };
         let batch = self.batch.filter(|_| !self.is_list);
-        let batch = batch.map(|count| Batch { count, distance: of_one });
+        let batch = batch.map(|count| Batch::new(count, of_one));
         let (row_stride, col_stride) = if by_column { (1, pitch) } else { (pitch, 1) };
         let shape = Shape { start: self.start, rows, cols, row_stride, col_stride, batch };
         let buffers = (0..buffers).map(|_| device.alloc(len)).collect::<Result<_>>()?;

@@ -252,11 +252,11 @@ impl MatrixInput<'_> {
         match self.matrices {
             Matrices::Below(height) => {
                 let count = rows.checked_div(height).unwrap_or(0);
-                let batch = Batch { count, distance: height * row_stride };
+                let batch = Batch::new(count, height * row_stride);
                 Shape { rows: height, batch: Some(batch), ..part }
             }
             Matrices::InRows(width) => {
-                let batch = Batch { count: rows, distance: row_stride };
+                let batch = Batch::new(rows, row_stride);
                 let rows = cols.checked_div(width).unwrap_or(0);
                 Shape { rows, cols: width, row_stride: width, batch: Some(batch), ..part }
             }

@@ -16,8 +16,10 @@ pub fn trials() -> Vec<Trial> {
     let trials = guarded.enumerate().map(|(i, spec)| {
         trial(format!("batch::random::{i:02}"), move |gpu| {
             let padding = if spec.pitched { 3 } else { 0 };
-            let lies = [(false, 0), (true, 4), (false, 5), (false, 0)]
-                .map(|(shared, between)| Lies { shared, between, padding });
+            let (beside, turned, repeats) = (spec.pitched, true, None);
+            let lies = [(false, 0), (true, 4), (false, 5), (false, 0)].map(|(shared, between)| {
+                Lies { shared, between, padding, beside, turned, repeats }
+            });
             for (size, count) in [
                 (Size::new(7, 5, 3), 1),
                 (Size::new(33, 65, 17), 3),
@@ -25,9 +27,14 @@ pub fn trials() -> Vec<Trial> {
                 (Size::new(64, 32, 8), 9),
             ] {
                 let what = |error| format!("`{spec}` at {size}, {count} times: {error}");
+                let size = accepted(&spec, size);
                 for batch in [Batch::Strided, Batch::Pointers] {
-                    let size = accepted(&spec, size);
-                    run(gpu, (&spec, batch), size, count, lies, 29).map_err(what)?;
+                    run(gpu, (&spec, batch), size, &[count], lies, 29).map_err(what)?;
+                }
+                for (batch, axes) in
+                    [(Batch::Strided2, &[2, count][..]), (Batch::Strided3, &[2, count.min(9), 3])]
+                {
+                    run(gpu, (&spec, batch), size, axes, lies, 29).map_err(what)?;
                 }
             }
             Ok(())

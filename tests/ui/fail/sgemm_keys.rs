@@ -28,6 +28,18 @@ const _: SgemmKernel = sgemm_kernel!(tile: 32x32x6, transpose, stages: 2, float4
 const _: SgemmKernel = sgemm_kernel!(tile: 8x8x8, transpose_b);
 const _: SgemmKernel = sgemm_kernel!(tile: 8x8x8, batched);
 const _: SgemmKernel = sgemm_kernel!(tile: 8x8x8, alpha: 0.5);
+const _: SgemmKernel = sgemm_kernel!(batch: strided4);
+const _: SgemmKernel = sgemm_kernel!(block: 8x8, batch: grouped);
+const _: SgemmKernel = sgemm_kernel!(tile: 16x16x8, layout: tn, split_k: 4, batch: grouped);
+const _: SgemmKernel = sgemm_kernel!(tile: 16x16x8, stream_k, products: 2, batch: grouped);
+const _: SgemmKernel = sgemm_kernel!(tile: 16x16x8, bounds: aligned, batch: grouped);
+const _: SgemmKernel = sgemm_kernel!(tile: 64x64x64, arith: bf16, mma: wgmma, batch: grouped);
+const _: SgemmKernel = sgemm_kernel!(
+    tile: 64x64x32, warp: 32x32, arith: bf16x3, convert: matrix, batch: grouped
+);
+const _: gemm_runtime::Sgemm<(gemm_runtime::BatchM,)> = sgemm_kernel!(
+    tile: 16x16x8, batch: grouped, epilogue: |acc, scale[batch, m]| acc * scale
+);
 const _: SgemmKernel = sgemm_kernel!(tile: 8x8x8, bias);
 
 fn main() {}

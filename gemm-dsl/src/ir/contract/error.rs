@@ -88,11 +88,11 @@ impl Between {
     pub(super) fn new(dim: usize, rank: usize, contiguous: bool) -> Self {
         match (rank, rank.saturating_sub(dim), contiguous) {
             (1, ..) => Between::Elements,
-            (2 | 3, 1, true) => Between::InRow,
-            (2 | 3, 1, false) => Between::Columns,
-            (2 | 3, 2, true) => Between::InColumn,
-            (2 | 3, 2, false) => Between::Rows,
-            (3, 3, false) => Between::Matrices,
+            (2.., 1, true) => Between::InRow,
+            (2.., 1, false) => Between::Columns,
+            (2.., 2, true) => Between::InColumn,
+            (2.., 2, false) => Between::Rows,
+            (3.., 3.., false) => Between::Matrices,
             _ => Between::Others,
         }
     }
@@ -206,7 +206,7 @@ impl fmt::Display for ContractError {
                 let needed = counted(*needed, "element");
                 write!(f, "{needed} of {subject}, but it has {value}. Pass a longer array")
             }
-            (_, Need::Rank(2)) if is_gemm && *value == 3 => write!(
+            (_, Need::Rank(2)) if is_gemm && *value > 2 => write!(
                 f,
                 "one matrix as {subject}, but it is a batch. Use a kernel with `batch: strided`, \
                  or pass one matrix"

@@ -10,6 +10,7 @@ pub(crate) mod epilogue;
 pub(crate) mod epilogue_args;
 pub(crate) mod epilogue_expression;
 pub(crate) mod frame;
+pub(crate) mod groups;
 pub(crate) mod intra_block_reduction;
 pub(crate) mod loops;
 pub(crate) mod mma_layout;

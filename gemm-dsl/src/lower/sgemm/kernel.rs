@@ -103,6 +103,20 @@ pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
             b.title("Strided batch: GEMM p of BATCH has its C at C + p * stride_c.");
         }
         (Some(Batch::Pointers), Some(_)) => b.title("C[i] points to the C of GEMM i."),
+        (Some(Batch::Grouped), _) => {
+            b.title(
+                "Grouped: the rows of A and C from offsets[g] to offsets[g + 1] belong to group g \
+                 of BATCH, whose",
+            );
+            b.title("B is at B + g * stride_b.");
+        }
+        (Some(Batch::Strided2 | Batch::Strided3), of) => {
+            let matrices = if of.is_some() { "C" } else { "A, B and C" };
+            b.title(format!(
+                "Batch with several axes: {matrices} have a stride for each axis, stride_c_0 for \
+                 the first axis of C."
+            ));
+        }
         (Some(Batch::Strided), None) => {
             b.title(
                 "Strided batch: GEMM p of BATCH has its matrices at A + p * stride_a, B + p * \

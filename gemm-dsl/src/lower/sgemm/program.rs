@@ -8,7 +8,7 @@ use super::common::split_k::{self, SplitSizes};
 use super::common::{schedule, stream_k, unrepresentable};
 use super::kernel::kernel;
 use crate::ir::program::{Program, Slot, Step};
-use crate::ir::{Expr, Extent, IrError, Operand, Ty, VerifiedProgram};
+use crate::ir::{Elem, Expr, Extent, IrError, Operand, Ty, VerifiedProgram};
 use crate::plan::{KernelKind, SgemmPlan};
 use crate::spec::{self, Along, Batch, EpilogueArg, SgemmSpec, Sharing};
 
@@ -36,6 +36,10 @@ pub fn sgemm_with_splits(plan: &SgemmPlan, given: [bool; 2]) -> Result<VerifiedP
     let size = ProblemSize::declare(&mut program, plan);
     let mut bind = matrices(&mut program, plan, &size);
     let alpha = epilogue_args(&mut program, plan, &size, &mut bind);
+    if let Some((nth, groups)) = plan.spec().offsets_input().zip(size.batch.clone()) {
+        let offsets = Operand::Input(nth);
+        bind.push(program.input(offsets, "offsets", Elem::U32, vec![groups + 1u64]));
+    }
     let terms = counted_terms(&size.k, alpha);
     let tiles = schedule::tiles(plan, [size.m.clone(), size.n.clone()], size.batch.clone());
     // The workspace has the size for the full K, even if alpha = 0 makes the effective K 0. A
@@ -66,6 +70,10 @@ struct ProblemSize {
     n: Expr,
     k: Expr,
     batch: Option<Expr>,
+    /// Extents of the axes of the batch after the first.
+    inner: Vec<Expr>,
+    /// True if the batch consists of groups of rows, which share A and C.
+    is_grouped: bool,
     /// Numbers of distinct matrices A and B in the batch, if the operands are split.
     distinct: Option<[Expr; 2]>,
     /// Number of SMs of the device, if the grid depends on it.
@@ -76,18 +84,33 @@ impl ProblemSize {
     fn declare(program: &mut Program, plan: &SgemmPlan) -> Self {
         let [m, n, k] = [Extent::M, Extent::N, Extent::K].map(|extent| program.extent(extent));
         let batch = plan.batch().map(|_| program.extent(Extent::BATCH));
+        let axes = plan.batch().map_or(0, Batch::axes);
+        let inner = Extent::INNER_AXES.into_iter().take(axes.saturating_sub(1));
+        let inner = inner.map(|extent| program.extent(extent)).collect();
         let has_splits = batch.is_some() && plan.splits().is_some();
         let distinct = has_splits
             .then(|| [Extent::BATCH_A, Extent::BATCH_B].map(|extent| program.extent(extent)));
         let shares = matches!(plan.sharing(), Sharing::AutoPartitions | Sharing::Stream);
         let asks = shares || plan.persistent();
         let sms = asks.then(|| program.extent(Extent::SMS));
-        Self { m, n, k, batch, distinct, sms }
+        let is_grouped = plan.batch() == Some(Batch::Grouped);
+        Self { m, n, k, batch, inner, is_grouped, distinct, sms }
     }
 
     /// Extents of an array with one element per GEMM of the batch.
     fn batched(&self, dims: &[&Expr]) -> Vec<Expr> {
         self.batch.iter().chain(dims.iter().copied()).cloned().collect()
+    }
+
+    /// Extents of an array with a matrix per GEMM of the batch, along all of its axes.
+    fn along_axes(&self, dims: &[&Expr]) -> Vec<Expr> {
+        let of_one = self.inner.iter().cloned().reduce(|all, of| all * of);
+        let first = self.batch.clone().filter(|_| !self.is_grouped).map(|count| match of_one {
+            None => count,
+            Some(of_one) => count.div_ceil(of_one),
+        });
+        let axes = first.into_iter().chain(self.inner.iter().cloned());
+        axes.chain(dims.iter().copied().cloned()).collect()
     }
 
     /// Extents of the kernels. K is 0 if alpha is zero.
@@ -103,6 +126,7 @@ impl ProblemSize {
             extents.push((Extent::DEPTH, self.k.clone()));
         }
         extents.extend(self.batch.clone().map(|batch| (Extent::BATCH, batch)));
+        extents.extend(Extent::INNER_AXES.into_iter().zip(self.inner.iter().cloned()));
         let counts = [Extent::BATCH_A, Extent::BATCH_B].into_iter();
         extents.extend(counts.zip(self.distinct.iter().flatten().cloned()));
         extents.extend(shares);
@@ -115,11 +139,16 @@ fn matrices(program: &mut Program, plan: &SgemmPlan, size: &ProblemSize) -> Vec<
     let listed = size.batch.as_ref().filter(|_| plan.batch() == Some(Batch::Pointers));
     let matrix = |rows: &Expr, cols: &Expr| match listed {
         Some(_) => vec![rows.clone(), cols.clone()],
-        None => size.batched(&[rows, cols]),
+        None => size.along_axes(&[rows, cols]),
     };
     let types = plan.types();
+    // Groups have a B each.
+    let of_b = || match plan.batch() {
+        Some(Batch::Grouped) => size.batched(&[&size.k, &size.n]),
+        _ => matrix(&size.k, &size.n),
+    };
     let a = program.input(Operand::Input(0), "a", types.a, matrix(&size.m, &size.k));
-    let b = program.input(Operand::Input(1), "b", types.b, matrix(&size.k, &size.n));
+    let b = program.input(Operand::Input(1), "b", types.b, of_b());
     let dims = matrix(&size.m, &size.n);
     let c = match plan.spec().reads_c() {
         true => program.in_out(Operand::Output(0), "c", types.c, dims),
@@ -145,7 +174,7 @@ fn epilogue_args(
             // All GEMMs of a batch share a vector without the index `batch`.
             Along::N => vec![size.n.clone()],
             Along::M => vec![size.m.clone()],
-            Along::Mn => size.batched(&[&size.m, &size.n]),
+            Along::Mn => size.along_axes(&[&size.m, &size.n]),
             Along::Batch => size.batched(&[]),
             Along::BatchN => size.batched(&[&size.n]),
             Along::BatchM => size.batched(&[&size.m]),

@@ -1,5 +1,6 @@
 //! Checks of a GEMM spec. The documentation of the module `plan::sgemm` lists them.
 
+mod groups;
 pub(super) mod messages;
 pub(super) mod resources;
 
@@ -32,6 +33,7 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) -> Option<TileGeometr
     faults.check_minimums(spec);
     operands_have_names(spec, faults);
     operands_of_batch(spec, faults);
+    groups::check(spec, faults);
     unroll_is_short(spec, faults);
     split_is_a_grid(spec, faults);
     one_pipeline(spec, faults);

@@ -78,7 +78,10 @@ impl SgemmPlan {
             match self.batch() {
                 None => "one",
                 Some(Batch::Strided) => "a strided batch",
+                Some(Batch::Strided2) => "a strided batch with two axes",
+                Some(Batch::Strided3) => "a strided batch with three axes",
                 Some(Batch::Pointers) => "a batch given by pointers",
+                Some(Batch::Grouped) => "groups of rows with a B each",
             },
         );
         list.say("row strides", if self.pitched() { "any" } else { "packed" });

@@ -45,6 +45,14 @@ impl SgemmSpec {
         placed.flatten().chain(outputs).collect()
     }
 
+    /// Returns the index, among the arrays that a launch reads, of the offsets of the groups. They
+    /// follow the arrays of the epilogue.
+    pub fn offsets_input(&self) -> Option<usize> {
+        let operands = self.operands();
+        let arrays = operands.iter().filter(|operand| matches!(operand.slot, ArgSlot::Array(_)));
+        (self.batch == Some(Batch::Grouped)).then(|| Self::MATRICES + arrays.count())
+    }
+
     /// Returns true if the epilogue uses the K of the whole problem, which may differ from the
     /// kernel's K.
     pub(crate) fn names_depth(&self) -> bool {

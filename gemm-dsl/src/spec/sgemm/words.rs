@@ -100,8 +100,43 @@ words! {
         /// Matrices at a fixed stride for each of A, B and C. A stride of 0 shares one A or B among
         /// all GEMMs.
         Strided = "strided",
+        /// Batch with two axes, such as the sequences and the heads of attention: each of A, B and
+        /// C has a stride for each axis.
+        Strided2 = "strided2",
+        /// Batch with three axes, such as sequences, groups of heads and heads.
+        Strided3 = "strided3",
         /// Matrices anywhere: A, B and C are lists with a pointer per GEMM.
         Pointers = "pointers",
+        /// Groups of rows, each with a B of its own, as for a mixture of experts. A and C are single
+        /// matrices, in which the rows of a group follow each other, and B is a batch with a matrix
+        /// per group. The kernel reads the first row of each group from an array on the device. A
+        /// row has the same bits in any group.
+        Grouped = "grouped",
+    }
+}
+
+impl Batch {
+    /// Greatest number of axes of a strided batch.
+    pub const MAX_AXES: usize = 3;
+
+    /// Returns the strided batch with this number of axes, which is from 1 to 3.
+    pub fn strided(axes: usize) -> Option<Self> {
+        match axes {
+            1 => Some(Self::Strided),
+            2 => Some(Self::Strided2),
+            3 => Some(Self::Strided3),
+            _ => None,
+        }
+    }
+
+    /// Returns the number of axes along which A and C have strides; 0 for pointers and groups.
+    pub fn axes(self) -> usize {
+        match self {
+            Self::Strided => 1,
+            Self::Strided2 => 2,
+            Self::Strided3 => 3,
+            Self::Pointers | Self::Grouped => 0,
+        }
     }
 }
 

@@ -35,6 +35,10 @@ impl Address for GpuAddress {
         Some(Self { at, ..*self })
     }
 
+    fn reinterpreted(&self, elem: Elem) -> Option<Self> {
+        (elem.size() == self.elem.size()).then(|| Self { elem, ..self.clone() })
+    }
+
     fn range(&self, len: u64) -> Range<u64> {
         self.at..self.at.saturating_add(bytes(self.elem, len))
     }

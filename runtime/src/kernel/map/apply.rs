@@ -151,7 +151,7 @@ impl<'n> NamedMatrix<'n> {
             return Err(Error::WrongOperand {
                 operand: name.to_owned(),
                 needed: "one matrix",
-                found: format!("a batch of {} matrices of {rows}x{cols}", batch.count),
+                found: format!("a batch of {} matrices of {rows}x{cols}", batch.count()),
                 remedy: "Launch the kernel for each matrix of the batch",
             });
         }

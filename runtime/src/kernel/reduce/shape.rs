@@ -5,7 +5,7 @@ use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::launch::BoundArray;
 use crate::operand::LocatedOperand;
-use crate::shape::{Batch, Shape};
+use crate::shape::Shape;
 use gemm_dsl::error::counted;
 use gemm_dsl::ir::Extent;
 use gemm_dsl::ir::contract::ArrayAxis;
@@ -66,7 +66,7 @@ fn axes_over<B: Backend>(
     }
     let shape = input.shape.ok_or_else(|| no_shape(over, argument, given))?;
     let (rows, cols) = (axis(shape.rows, shape.row_stride), axis(shape.cols, shape.col_stride));
-    let Batch { count, distance } = shape.batch();
+    let (count, distance) = one_stride(argument, &shape)?;
     Ok(match over {
         Over::Rows => {
             smallvec![(Extent::OUTER, all_rows(argument, &shape)?), (Extent::LENGTH, cols)]
@@ -81,9 +81,24 @@ fn axes_over<B: Backend>(
     })
 }
 
+/// Number and distance of the matrices of a batch, which must have one stride.
+fn one_stride(argument: &str, shape: &Shape) -> Result<(usize, usize)> {
+    shape.batch().merged().ok_or_else(|| Error::WrongOperand {
+        operand: argument.to_owned(),
+        needed: "a batch of matrices with one stride",
+        found: format!(
+            "a batch of {} matrices with strides of {} elements",
+            shape.batch().extents_in_words(),
+            shape.batch().strides_in_words()
+        ),
+        remedy: "Copy it to a packed batch, or launch once for each index of the first axis",
+    })
+}
+
 /// Axis of the rows of all matrices of a batch.
 fn all_rows(argument: &str, shape: &Shape) -> Result<ArrayAxis> {
-    let (Shape { rows, row_stride, .. }, Batch { count, distance }) = (*shape, shape.batch());
+    let Shape { rows, row_stride, .. } = *shape;
+    let (count, distance) = one_stride(argument, shape)?;
     let too_many = || Error::TooLarge {
         what: format!("`{argument}` has {count}·{rows} rows"),
         limit: usize::MAX as u64,
@@ -137,7 +152,7 @@ pub(super) fn room<'n, B: Backend>(
     if let Some(shape) = results.shape {
         let fits = match extents {
             [(_, matrices), (_, columns)] => {
-                let rows = (shape.rows as u64).saturating_mul(shape.batch().count as u64);
+                let rows = (shape.rows as u64).saturating_mul(shape.batch().count() as u64);
                 (rows, shape.cols as u64) == (*matrices, *columns)
             }
             _ => true,
@@ -207,7 +222,8 @@ fn padded(argument: &str, shape: &Shape, remedy: &'static str) -> Error {
     let (Shape { rows, cols, row_stride, col_stride, .. }, batch) = (*shape, shape.batch());
     let one = Shape { batch: None, ..*shape };
     let layout = if one.is_packed() {
-        format!("its matrices of {rows}x{cols} start every {} elements", batch.distance)
+        let distances = batch.strides_in_words();
+        format!("its matrices of {rows}x{cols} start every {distances} elements")
     } else {
         format!(
             "its rows of {cols} have a row stride of {row_stride} elements and a column stride of \
@@ -239,7 +255,7 @@ fn no_shape(over: Over, argument: &str, len: u64) -> Error {
 }
 
 fn several(argument: &str, shape: &Shape) -> Error {
-    let (count, Shape { rows, cols, .. }) = (shape.batch().count, *shape);
+    let (count, Shape { rows, cols, .. }) = (shape.batch().count(), *shape);
     Error::WrongOperand {
         operand: argument.to_owned(),
         needed: "one matrix, whose columns are folded",

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::kernel_arg::Address;
 use crate::launch::BoundArray;
 use crate::operand::LocatedOperand;
-use crate::shape::{Batch, Shape};
+use crate::shape::Shape;
 use gemm_dsl::ir::{Elem, Extent, VECTOR_BYTES};
 use gemm_dsl::spec::{Along, EpilogueArg, GemmLayout, GemmTypes};
 use gemm_dsl::tables::{SgemmShape, StridedItems, lines_take_vectors};
@@ -40,7 +40,7 @@ pub(super) fn shape_of<B: Backend>(
         [shapes[0], shapes[1]].map(|s| s.is_column_major() || is_column(&s)),
     );
     let of = SgemmShape::from(size)
-        .batch(shapes[2].batch().count as u64)
+        .batch(shapes[2].batch().count() as u64)
         .layout(layout)
         .padded(shapes.iter().any(Shape::is_padded));
     let by_column = [layout.transposes_a(), layout.transposes_b(), false];
@@ -58,15 +58,16 @@ pub(super) fn shape_of<B: Backend>(
 fn is_aligned<B: Backend>(place: &Place<'_, B>, elem: Elem, shape: &Shape) -> bool {
     let on_16_bytes = |address: u64| address.is_multiple_of(VECTOR_BYTES.into());
     let (lines, pitch) = (shape.rows as u64, shape.row_stride as u64);
-    let Batch { count, distance } = shape.batch();
     match place {
         Place::One { address, .. } => {
             on_16_bytes(address.bytes())
-                && lines_take_vectors(
-                    elem,
-                    StridedItems { count: lines, stride: pitch },
-                    StridedItems { count: count as u64, stride: distance as u64 },
-                )
+                && shape.batch().array_axes().into_iter().all(|axis| {
+                    lines_take_vectors(
+                        elem,
+                        StridedItems { count: lines, stride: pitch },
+                        StridedItems { count: axis.extent, stride: axis.stride },
+                    )
+                })
         }
         Place::List(list) => {
             list.stretches.iter().all(|stretch| on_16_bytes(stretch.address))
@@ -203,6 +204,8 @@ pub(super) struct ExtentsOfC {
     pub(super) cols: NamedExtent,
     /// True if the rows are the columns of the caller's C.
     pub(super) is_transposed: bool,
+    /// True if groups of rows share C.
+    pub(super) has_groups: bool,
 }
 
 /// Checks that GEMMs of a batch do not share a matrix that they write.
@@ -229,7 +232,7 @@ pub(super) fn bind_beside<'n, B: Backend>(
     products: Option<usize>,
     fits: bool,
 ) -> Result<BoundArray<'n, B>> {
-    let ExtentsOfC { rows, cols, is_transposed } = of_c;
+    let ExtentsOfC { rows, cols, is_transposed, has_groups } = of_c;
     let of_batch = || NamedExtent::new("batch", products.unwrap_or(1) as u64);
     let (NamedExtent { name, value: needed }, each) = match operand.along {
         Along::Nothing => unreachable!("SgemmSpec::operands: an array has an axis"),
@@ -237,11 +240,10 @@ pub(super) fn bind_beside<'n, B: Backend>(
             if let Some(shape) = array.shape.filter(|_| is_transposed && fits) {
                 fits_transposed(operand, &shape, rows, cols)?;
             }
-            if operand.is_output() {
+            if operand.is_output() && !has_groups {
                 one_for_each(&operand.name, array, products)?;
             }
-            let matrix = bind(&operand.name, array, rows, cols, false, fits)?;
-            return matrix.for_each_of(products);
+            return bind(&operand.name, array, rows, cols, false, fits);
         }
         Along::BatchN => return bind(&operand.name, array, of_batch(), cols, false, fits),
         Along::BatchM => return bind(&operand.name, array, of_batch(), rows, false, fits),

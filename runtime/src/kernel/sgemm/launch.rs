@@ -4,18 +4,20 @@ use super::super::Callee;
 use super::super::operands::{self, OperandsFor};
 use super::super::table::ParsedTable;
 use super::bind::{ExtentsOfC, NamedExtent, bind, bind_beside, shape_of, wrong_shape};
+use super::groups::{self, GroupOffsets};
 use super::problem;
+use crate::backend::Backend;
 use crate::device::{Device, dispatch};
 use crate::error::{Error, Result};
-use crate::launch::launch;
+use crate::launch::{BoundArray, launch};
 use crate::operand::{Input, Output, read, resolve, resolve_mut, write};
 use crate::program::CachedProgram;
 use crate::report::LaunchReport;
-use crate::shape::Shape;
+use crate::shape::{CallBatch, MAX_AXES, NamedBatch, Shape};
 use crate::splits::SplitBuffers;
 use crate::view::{MatrixMut, MatrixRef};
 use gemm_dsl::ir::{Extent, Operand};
-use gemm_dsl::spec::{Along, EpilogueArg, Factor, SgemmSpec};
+use gemm_dsl::spec::{Along, ArgSlot, EpilogueArg, Factor, SgemmSpec};
 use gemm_dsl::tables::{SgemmProblem, SgemmShape};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -39,6 +41,8 @@ pub(crate) struct GemmMatrices<'m, A: ?Sized, B: ?Sized, C: ?Sized> {
     pub(crate) b: NamedMatrix<&'m B>,
     pub(crate) c: NamedMatrix<&'m mut C>,
     pub(crate) splits: [Option<&'m SplitBuffers>; 2],
+    /// Offsets of the groups of a grouped GEMM.
+    pub(crate) groups: Option<GroupOffsets<'m>>,
     /// True if these are the matrices of Cᵀ = Bᵀ·Aᵀ, for a call whose C is column-major. The `[m,
     /// n]` operands of the call are then transposed, too.
     pub(crate) is_transposed: bool,
@@ -232,7 +236,7 @@ where
         }
     };
     let beside = operands.give_all(of.operands())?;
-    let GemmMatrices { a: in_a, b: in_b, c: out, splits, is_transposed } = matrices;
+    let GemmMatrices { a: in_a, b: in_b, c: out, splits, groups, is_transposed } = matrices;
     let [rows, cols] = if is_transposed { ["n", "m"] } else { ["m", "n"] };
     let m = NamedExtent::new(rows, size.0 as u64);
     let n = NamedExtent::new(cols, size.1 as u64);
@@ -255,8 +259,12 @@ where
                 read_splits.push((factor, splits, splits.read(on)?));
             }
         }
+        let groups = groups::of_kernel(program.gemm()?.spec(), groups)?;
         let has = |extent| program.program().extents.contains(&extent);
-        let products = c.shape.map_or(1, |shape| shape.batch().count);
+        let products = match &groups {
+            None => c.shape.map_or(1, |shape| shape.batch().count()),
+            Some((_, offsets)) => offsets.groups()?,
+        };
         let products = has(Extent::BATCH).then_some(products);
         // For an empty list, the shapes of the operands need not fit.
         let fits = !c.is_empty_list();
@@ -264,8 +272,6 @@ where
         let a = bind(in_a.name, &a, m, k, lies(Operand::Input(0)), fits)?;
         let b = bind(in_b.name, &b, k, n, lies(Operand::Input(1)), fits)?;
         let c = bind(out.name, &c, m, n, lies(Operand::Output(0)), fits)?;
-        let (a, b) = (a.for_each_of(products)?, b.for_each_of(products)?);
-        let are_shared = [a.is_shared(), b.is_shared()];
         // A guard records the use of its operand when it is dropped, so it must not be dropped
         // before the launch.
         let mut used = SmallVec::<[_; 4]>::new();
@@ -283,20 +289,24 @@ where
             let shape = Some(turned(of, shape));
             used.push((of, operand, resolve_mut(on, elements, shape, &of.name)?));
         }
+        let offsets = groups.as_ref().map(|(_, offsets)| offsets.locate(on)).transpose()?;
         let mut arrays = SmallVec::<[_; 8]>::new();
         arrays.extend([(Operand::Input(0), a), (Operand::Input(1), b)]);
-        let of_c = ExtentsOfC { rows: m, cols: n, is_transposed };
+        let of_c = ExtentsOfC { rows: m, cols: n, is_transposed, has_groups: groups.is_some() };
         for (of, operand, array) in &used {
             arrays.push((*operand, bind_beside(of, array, of_c, products, fits)?));
         }
-        arrays.push((Operand::Output(0), c.for_each_of(products)?));
+        arrays.push((Operand::Output(0), c));
+        let batch = batch_extents(&program, products, groups.is_some(), &mut arrays)?;
+        for ((operand, _), offsets) in groups.iter().zip(&offsets) {
+            arrays.push((*operand, groups::bind(offsets, products.unwrap_or(0))?));
+        }
         for (factor, splits, read) in &read_splits {
             arrays.extend(splits.bind(*factor, read));
         }
         let mut extents = SmallVec::<[_; 8]>::new();
         extents.extend([(Extent::M, m.value), (Extent::N, n.value), (Extent::K, k.value)]);
-        extents.extend(products.map(|products| (Extent::BATCH, products as u64)));
-        extents.extend(distinct_matrices(products, are_shared).filter(|(extent, _)| has(*extent)));
+        extents.extend(batch.into_iter().filter(|(extent, _)| has(*extent)));
         extents.extend(has(Extent::SMS).then(|| (Extent::SMS, u64::from(device.target().sms))));
         let numbers = operands::numbers(program.operands(), &beside.numbers);
         let values = program.program().bind(&extents, &numbers)?;
@@ -304,14 +314,58 @@ where
     })
 }
 
-/// Number of distinct A and of distinct B in a batch: 1 if all GEMMs share the matrix.
-fn distinct_matrices(
+/// Gives the matrices of a batch or of groups their batch axes, and returns the extents of the
+/// kernel that follow from them. `products` is the number of GEMMs, or of groups.
+fn batch_extents<B: Backend>(
+    program: &CachedProgram,
     products: Option<usize>,
-    are_shared: [bool; 2],
-) -> impl Iterator<Item = (Extent, u64)> {
-    let of = [Extent::BATCH_A, Extent::BATCH_B].into_iter().zip(are_shared);
-    of.filter_map(move |(extent, is_shared)| {
-        let products = products? as u64;
-        Some((extent, if is_shared { products.min(1) } else { products }))
+    has_groups: bool,
+    arrays: &mut [(Operand, BoundArray<'_, B>)],
+) -> Result<SmallVec<[(Extent, u64); 5]>> {
+    Ok(match products {
+        None => SmallVec::new(),
+        Some(groups) if has_groups => groups::along_groups(groups, arrays)?.into_iter().collect(),
+        Some(products) => along_axes(program, products, arrays)?.into(),
     })
+}
+
+/// Gives the matrices of a batch the axes of the program's batch. Returns the extents of the axes,
+/// and the numbers of distinct A and of distinct B: 1 if all GEMMs share the matrix.
+fn along_axes<B: Backend>(
+    program: &CachedProgram,
+    products: usize,
+    arrays: &mut [(Operand, BoundArray<'_, B>)],
+) -> Result<[(Extent, u64); 5]> {
+    let kind = program.gemm()?.spec().batch.unwrap_or_default();
+    let has_axes = |operand: &Operand| {
+        matches!(operand, Operand::Input(0 | 1) | Operand::Output(_))
+            || program.operands().iter().any(|of| {
+                of.along == Along::Mn
+                    && matches!(of.slot, ArgSlot::Array(nth) if Operand::Input(nth) == *operand)
+            })
+    };
+    let mut matrices = SmallVec::<[_; 4]>::new();
+    matrices.extend(arrays.iter_mut().filter(|(operand, _)| has_axes(operand)));
+    let named: SmallVec<[NamedBatch<'_>; 4]> =
+        matrices.iter().map(|(_, array)| (array.name(), array.batch().into())).collect();
+    let batch = CallBatch::new(products, &named)?;
+    batch.check(kind, &named)?;
+    let axes = kind.axes().max(1);
+    let mut distinct = [batch.count(); 2];
+    for (operand, array) in matrices {
+        array.for_each_of(&batch, axes);
+        if let (Operand::Input(nth @ (0 | 1)), true) = (*operand, array.is_shared()) {
+            distinct[nth] = distinct[nth].min(1);
+        }
+    }
+    // The kernel divides by the extents of the axes after the first.
+    let mut inner = batch.extents(MAX_AXES).skip(1).map(|extent| extent.max(1));
+    let mut next = || inner.next().unwrap_or(1);
+    Ok([
+        (Extent::BATCH, batch.count()),
+        (Extent::BATCH_1, next()),
+        (Extent::BATCH_2, next()),
+        (Extent::BATCH_A, distinct[0]),
+        (Extent::BATCH_B, distinct[1]),
+    ])
 }

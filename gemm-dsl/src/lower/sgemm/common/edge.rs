@@ -7,7 +7,7 @@
 //! fill precedes the first elements of K, when every accumulator is still +0, and +0 + +0 is +0.
 
 use super::tile::{StagedFactor, Tiled};
-use crate::ir::{Elem, Expr, KernelBuilder, Scalar};
+use crate::ir::{Elem, Expr, KernelBuilder};
 use crate::plan::{Axis, Edge, Fill, OperandPlan, Ragged};
 
 /// Emits the k at which the second tile starts.
@@ -112,11 +112,12 @@ pub(crate) fn copies_comment(b: &mut KernelBuilder, operands: [&OperandPlan; 2])
 
 /// Row of A or column of B to read for element `at` of the tile, clamped to the matrix.
 pub(crate) fn clamped(factor: &StagedFactor, at: Expr) -> Expr {
-    inside(factor.plan.edge(), factor.plan.elem(), factor.origin + at, factor.extent)
+    inside(factor.plan.edge(), factor.plan.elem(), factor.origin + at, factor.extent.clone())
 }
 
 /// Clamps an index that may be beyond the edge.
-pub(crate) fn inside(edge: Edge, elem: Elem, at: Expr, extent: Scalar) -> Expr {
+pub(crate) fn inside(edge: Edge, elem: Elem, at: Expr, extent: impl Into<Expr>) -> Expr {
+    let extent = extent.into();
     let lanes = i32::from(elem.vector_lanes());
     match edge {
         Edge::Exact => at,
@@ -132,7 +133,7 @@ pub(crate) fn inside(edge: Edge, elem: Elem, at: Expr, extent: Scalar) -> Expr {
 /// With [`clamped`], many lanes would copy the same element. Here, adjacent elements remain
 /// adjacent beyond the edge, except where the index wraps around.
 pub(crate) fn wrapped(factor: &StagedFactor, at: Expr) -> Expr {
-    let extent = Expr::from(factor.extent);
+    let extent = factor.extent.clone();
     let lanes = i32::from(factor.plan.elem().vector_lanes());
     let whole = match factor.plan.edge() {
         Edge::Exact => return factor.origin + at,

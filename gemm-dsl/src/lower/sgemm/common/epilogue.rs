@@ -66,7 +66,7 @@ pub(crate) fn store(
     match block.origin.nth.zip(block.problem.batch) {
         None => tile(b, block, acc, finish),
         Some((nth, batch)) => {
-            b.if_(Expr::from(nth).lt(batch), |b| tile(b, block, acc, finish));
+            b.if_(Expr::from(nth).lt(batch.count), |b| tile(b, block, acc, finish));
         }
     }
 }
@@ -99,7 +99,7 @@ fn tile(
             ));
             let (p, origin) = (&block.problem, &block.origin);
             let inside = (origin.row + block.bm.clone())
-                .le(p.m)
+                .le(p.end_of_rows())
                 .and((origin.col + block.bn.clone()).le(p.n));
             b.if_else(
                 inside,
@@ -152,7 +152,7 @@ fn outputs(
     let outputs = Outputs { block, finish, guards };
     over(b, "m", block.rows.name.into(), block.rows.count, |b, m| {
         let row = b.let_("row", block.origin.row + block.rows.element(m.clone()));
-        guarded(b, guards, Expr::from(row).lt(p.m), |b| {
+        guarded(b, guards, Expr::from(row).lt(p.end_of_rows()), |b| {
             let operands = operands.row(b, &row.into());
             let row = OutputRow { row: row.into(), operands };
             let width = block.epilogue.width();
@@ -285,7 +285,7 @@ impl StagedSums<'_> {
                 _ => block.cols.vector(n.clone() / width as i32, width as i32),
             };
             let col = Expr::from(b.let_("col", block.origin.col + col));
-            let of_row = Expr::from(row).lt(p.m);
+            let of_row = Expr::from(row).lt(p.end_of_rows());
             // A vector store checks its columns itself.
             let inside = if width > 1 { of_row } else { of_row.and(col.clone().lt(p.n)) };
             guarded(b, guards, inside, |b| {

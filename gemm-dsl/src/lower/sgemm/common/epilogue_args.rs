@@ -5,13 +5,13 @@
 //! row before the outputs of the row. All remaining operands are loaded for each store.
 //! [`LoadedArgs`] contains all operands of a store.
 
-use super::problem::{GemmProblem, Matrix, batched};
+use super::problem::{GemmProblem, Matrix, batched, distance_name};
 use crate::ir::{
     Access, BufferId, Elem, Expr, KernelBuilder, Operand, Requirement, Scalar, Source, Ty, Var,
     joined,
 };
 use crate::plan::SgemmPlan;
-use crate::spec::{Along, ArgSlot, EpilogueArg, SgemmSpec, Sharing};
+use crate::spec::{Along, ArgSlot, Batch, EpilogueArg, SgemmSpec, Sharing};
 
 /// Epilogue operands and the state of their loading: the spec's operands in order, then C.
 #[derive(Clone)]
@@ -280,7 +280,7 @@ fn array(
             ArgSource::Row(ArgLine { buffer, product: problem.product })
         }
         Along::Batch => {
-            let (count, product) = of_batch(problem.batch.zip(problem.product));
+            let (count, product) = of_batch(problem);
             b.shape(buffer, [count.into()], [1.into()]);
             ArgSource::Item(Access::new(buffer, [product.into()]))
         }
@@ -338,19 +338,26 @@ struct DeclaredArray<'o> {
 }
 
 impl DeclaredArray<'_> {
-    /// Adds a parameter for the distance between the parts of the GEMMs of a batch, in elements.
-    fn declare_distance(&self, b: &mut KernelBuilder) -> Scalar {
-        let source = Source::Stride { operand: self.of, dim: 0 };
-        let apart = b.scalar(&called("stride", self.name, self.nth), Ty::U64, source);
-        b.mark_user_named();
-        apart
+    /// Adds a parameter for each of `axes`: the distance between the parts of the GEMMs of a batch,
+    /// in elements.
+    fn declare_distances(&self, b: &mut KernelBuilder, axes: usize) -> Vec<Scalar> {
+        let named = called("stride", self.name, self.nth);
+        let declare = |dim| {
+            let source = Source::Stride { operand: self.of, dim };
+            let apart = b.scalar(&distance_name(&named, dim, axes), Ty::U64, source);
+            b.mark_user_named();
+            apart
+        };
+        (0..axes).map(declare).collect()
     }
 
     /// Sets the shape of an operand with a line of `len` elements for each GEMM of a batch. Returns
     /// the distance between two lines.
     fn declare_lines(&self, b: &mut KernelBuilder, problem: &GemmProblem, len: Expr) -> Scalar {
-        let (count, _) = of_batch(problem.batch.zip(problem.product));
-        let apart = self.declare_distance(b);
+        let (count, _) = of_batch(problem);
+        let source = Source::Stride { operand: self.of, dim: 0 };
+        let apart = b.scalar(&called("stride", self.name, self.nth), Ty::U64, source);
+        b.mark_user_named();
         b.shape(self.buffer, [count.into(), len], [apart.into(), 1.into()]);
         apart
     }
@@ -364,17 +371,20 @@ impl DeclaredArray<'_> {
         vectors: bool,
     ) -> Matrix {
         let lanes = u64::from(plan.types().acc.vector_lanes());
-        let outer = problem.batch.map(|count| {
-            let apart = self.declare_distance(b);
-            if vectors {
-                b.require(Requirement::Multiple { scalar: apart, of: lanes });
+        // For lists of A, B and C, the operand is a batch with one axis.
+        let axes = match plan.batch() {
+            Some(Batch::Pointers) => 1,
+            batch => batch.map_or(0, Batch::axes),
+        };
+        let apart = self.declare_distances(b, axes);
+        if vectors {
+            for &scalar in &apart {
+                b.require(Requirement::Multiple { scalar, of: lanes });
             }
-            (count, apart)
-        });
+        }
         let stride = match plan.pitched() {
             true => {
-                let dim = usize::from(outer.is_some());
-                let source = Source::Stride { operand: self.of, dim };
+                let source = Source::Stride { operand: self.of, dim: axes };
                 let stride = b.scalar(&called("ld", self.name, self.nth), Ty::I32, source);
                 b.mark_user_named();
                 stride
@@ -382,11 +392,11 @@ impl DeclaredArray<'_> {
             false => problem.n,
         };
         let dims = [problem.m, problem.n].map(Expr::from);
-        batched(b, self.buffer, outer, dims, [stride.into(), 1.into()]);
+        batched(b, self.buffer, problem.batch, &apart, dims, [stride.into(), 1.into()]);
         if vectors && plan.pitched() {
             b.require(Requirement::Multiple { scalar: stride, of: lanes });
         }
-        Matrix { buffer: self.buffer, stride, batch: problem.product }
+        Matrix { buffer: self.buffer, stride, batch: problem.item }
     }
 
     /// Adds the launch requirements of an operand that is read in vectors. `apart` is the distance
@@ -410,6 +420,8 @@ impl DeclaredArray<'_> {
 }
 
 /// Number of GEMMs of a batch, and the index of the block's GEMM.
-fn of_batch(batch: Option<(Scalar, Var)>) -> (Scalar, Var) {
-    batch.unwrap_or_else(|| unreachable!("plan: only a batch has such an operand"))
+fn of_batch(problem: &GemmProblem) -> (Scalar, Var) {
+    let found = problem.batch.zip(problem.product);
+    let found = found.map(|(batch, product)| (batch.count, product));
+    found.unwrap_or_else(|| unreachable!("plan: only a batch has such an operand"))
 }

@@ -179,7 +179,7 @@ impl<'p> Frame<'p> {
         let [rows, cols] = [(m, self.bm), (n, self.bn)]
             .map(|(extent, tile)| Expr::from(extent).wide().div_ceil(Expr::from(tile).wide()));
         batch
-            .map(|batch| Expr::from(batch).wide())
+            .map(|batch| Expr::from(batch.count).wide())
             .into_iter()
             .fold(rows * cols, |all, of| all * of)
     }

@@ -1,5 +1,6 @@
 //! Operands and extents of a GEMM as kernel parameters, and the launch requirements for them.
 
+use super::groups::Groups;
 use super::sharing::{MAX_PARTITIONS, TileDistribution, TileSharers, most_columns};
 use crate::ir::{
     Access, BufferId, Expr, Extent, KernelBuilder, Operand, Requirement, Scalar, Source, Ty, Var,
@@ -16,14 +17,72 @@ pub(crate) struct Matrix {
     pub buffer: BufferId,
     /// Leading dimension of the matrix, in elements.
     pub stride: Scalar,
-    /// Index of the matrix in a batch; `None` until the schedule sets it.
-    pub batch: Option<Var>,
+    /// Index of the matrix in a batch; empty until the schedule sets it.
+    pub batch: BatchIndex,
+}
+
+/// Index along each axis of a batch, outermost first; empty without a batch.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct BatchIndex([Option<Var>; Batch::MAX_AXES]);
+
+impl BatchIndex {
+    fn axes(self) -> impl Iterator<Item = Expr> {
+        self.0.into_iter().flatten().map(Expr::from)
+    }
+}
+
+/// Axes of a batch, as parameters of a kernel.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BatchAxes {
+    /// Number of GEMMs, over all axes.
+    pub count: Scalar,
+    /// Extents of the axes after the first.
+    inner: [Option<Scalar>; Batch::MAX_AXES - 1],
+}
+
+impl BatchAxes {
+    /// Extents of all axes, outermost first. The first extent covers every index of a GEMM.
+    pub fn extents(self) -> Vec<Expr> {
+        let inner = self.inner.into_iter().flatten().map(Expr::from);
+        let of_one = inner.clone().reduce(|all, of| all * of);
+        let count = Expr::from(self.count);
+        let first = match of_one {
+            None => count,
+            Some(of_one) => count.div_ceil(of_one),
+        };
+        std::iter::once(first).chain(inner).collect()
+    }
+
+    /// Index of a GEMM along each axis.
+    fn index(self, b: &mut KernelBuilder, product: Var) -> BatchIndex {
+        let inner: Vec<Scalar> = self.inner.into_iter().flatten().collect();
+        let mut axes = [None; Batch::MAX_AXES];
+        if inner.is_empty() {
+            axes[0] = Some(product);
+            return BatchIndex(axes);
+        }
+        b.comment(
+            "Position of this GEMM along the axes of the batch. The last axis varies fastest.",
+        );
+        for axis in 0..=inner.len() {
+            let faster = inner[axis..].iter().copied().map(Expr::from).reduce(|all, of| all * of);
+            let index = match faster {
+                None => Expr::from(product),
+                Some(faster) => product / faster,
+            };
+            let index = match axis {
+                0 => index,
+                _ => index % inner[axis - 1],
+            };
+            axes[axis] = Some(b.let_(&format!("batch_{axis}"), index));
+        }
+        BatchIndex(axes)
+    }
 }
 
 impl Matrix {
     pub(crate) fn at(&self, row: impl Into<Expr>, col: impl Into<Expr>) -> Access {
-        let batch = self.batch.map(Expr::from);
-        Access::new(self.buffer, batch.into_iter().chain([row.into(), col.into()]))
+        Access::new(self.buffer, self.batch.axes().chain([row.into(), col.into()]))
     }
 }
 
@@ -55,8 +114,8 @@ pub(crate) struct GemmProblem {
     pub m: Scalar,
     pub n: Scalar,
     pub k: Scalar,
-    /// Number of GEMMs in a batch.
-    pub batch: Option<Scalar>,
+    /// Axes of a batch.
+    pub batch: Option<BatchAxes>,
     /// Maximum number of split-K partitions, if it is a launch parameter.
     partitions: Option<Scalar>,
     /// Distribution of the tiles among blocks, under `stream_k` or `persistent`.
@@ -65,6 +124,12 @@ pub(crate) struct GemmProblem {
     pub listed: bool,
     /// Index of the GEMM in a batch; `None` until it is known.
     pub product: Option<Var>,
+    /// This index along each axis of the batch.
+    pub item: BatchIndex,
+    /// Groups of rows that have a B each.
+    pub groups: Option<Groups>,
+    /// Row after the last one of the tile's group.
+    pub end_of_group: Option<Var>,
     /// Numbers of distinct matrices A and B in a batch, for kernels that take splits.
     pub distinct: Option<[Scalar; 2]>,
 }
@@ -91,8 +156,8 @@ struct DeclaredArray {
     overhangs: bool,
     /// Leading dimension, in elements.
     stride: Scalar,
-    /// Distance between the matrices of a strided batch, in elements.
-    apart: Option<Scalar>,
+    /// Distance between the matrices of a strided batch along each axis, in elements.
+    apart: Vec<Scalar>,
 }
 
 impl DeclaredArray {
@@ -106,15 +171,21 @@ impl DeclaredArray {
         }
     }
 
-    /// Adds a parameter for the distance between the matrices of a strided batch.
-    fn declare_distance(&mut self, b: &mut KernelBuilder) {
-        let stride = Source::Stride { operand: self.operand, dim: 0 };
-        let name = format!("stride_{}", self.name);
-        self.apart = self.buffer.map(|_| b.scalar(&name, Ty::U64, stride));
+    /// Adds a parameter for each axis of a strided batch: the distance between neighbouring
+    /// matrices.
+    fn declare_distances(&mut self, b: &mut KernelBuilder, axes: usize) {
+        if self.buffer.is_none() {
+            return;
+        }
+        for dim in 0..axes {
+            let stride = Source::Stride { operand: self.operand, dim };
+            let name = distance_name(&format!("stride_{}", self.name), dim, axes);
+            self.apart.push(b.scalar(&name, Ty::U64, stride));
+        }
     }
 
     /// Sets the extents and strides of the array, or of each array of a list.
-    fn shape(&self, b: &mut KernelBuilder, batch: Option<Scalar>, listed: Option<Scalar>) {
+    fn shape(&self, b: &mut KernelBuilder, batch: Option<BatchAxes>, listed: Option<Scalar>) {
         let Some(buffer) = self.buffer else { return };
         let readable = |extent: Scalar| {
             let lanes = i32::from(self.lanes);
@@ -130,12 +201,16 @@ impl DeclaredArray {
         };
         match listed {
             Some(count) => b.list(buffer, count.into(), dims, strides),
-            None => batched(b, buffer, batch.zip(self.apart), dims, strides),
+            None => batched(b, buffer, batch, &self.apart, dims, strides),
         }
     }
 
     fn matrix(&self) -> Option<Matrix> {
-        self.buffer.map(|buffer| Matrix { buffer, stride: self.stride, batch: None })
+        self.buffer.map(|buffer| Matrix {
+            buffer,
+            stride: self.stride,
+            batch: BatchIndex::default(),
+        })
     }
 }
 
@@ -174,8 +249,21 @@ impl GemmProblem {
         if self.listed && product.is_some() {
             b.comment("Matrices of this GEMM.");
         }
-        let own = |nth: usize| self.matrices[nth].map(|_| self.matrix_for(b, nth, product));
-        Self { matrices: [0, 1, 2].map(own), product, ..self }
+        let item = self.index(b, product);
+        let own = |nth: usize| self.matrices[nth].map(|_| self.matrix_for(b, nth, product, item));
+        // Groups share A, C and the operands of their shape.
+        let of_c = if self.groups.is_some() { BatchIndex::default() } else { item };
+        Self { matrices: [0, 1, 2].map(own), product, item: of_c, ..self }
+    }
+
+    /// Limits the rows to those of a group, which ends at this row.
+    pub fn in_group(self, end_of_group: Option<Var>) -> Self {
+        Self { end_of_group, ..self }
+    }
+
+    /// Row after the last one that the tile may have.
+    pub fn end_of_rows(&self) -> Expr {
+        self.end_of_group.map_or(self.m.into(), Expr::from)
     }
 
     /// Adds two parameters for the numbers of distinct matrices A and B in a batch.
@@ -211,6 +299,12 @@ impl GemmProblem {
         found.map(|(product, count)| Expr::from(product).min(count - 1))
     }
 
+    /// Index of a GEMM along each axis of the batch.
+    fn index(&self, b: &mut KernelBuilder, product: Option<Var>) -> BatchIndex {
+        let found = self.batch.zip(product);
+        found.map_or(BatchIndex::default(), |(batch, product)| batch.index(b, product))
+    }
+
     /// Matrix A or B of a GEMM in the batch.
     pub fn factor_for(
         &self,
@@ -218,25 +312,38 @@ impl GemmProblem {
         factor: Factor,
         product: Option<Var>,
     ) -> Matrix {
-        self.matrix_for(b, factor.index(), product)
+        let item = self.index(b, product);
+        self.matrix_for(b, factor.index(), product, item)
+    }
+
+    /// Matrices A and B of the GEMM that another problem selects.
+    pub fn factors_of(&self, b: &mut KernelBuilder, of: &Self) -> [Matrix; 2] {
+        Factor::BOTH.map(|factor| self.matrix_for(b, factor.index(), of.product, of.item))
     }
 
     /// Matrix A (`nth` = 0), B (1) or C (2) of a GEMM in the batch.
-    fn matrix_for(&self, b: &mut KernelBuilder, nth: usize, product: Option<Var>) -> Matrix {
+    fn matrix_for(
+        &self,
+        b: &mut KernelBuilder,
+        nth: usize,
+        product: Option<Var>,
+        item: BatchIndex,
+    ) -> Matrix {
         let mut matrix = self.matrix(nth);
         match product.filter(|_| self.listed) {
             Some(product) => {
                 let name = MATRICES[nth].0.to_lowercase();
                 matrix.buffer = b.choose(&name, matrix.buffer, product);
             }
-            None => matrix.batch = product,
+            None if self.groups.is_some() && nth != Factor::B.index() => {}
+            None => matrix.batch = item,
         }
         matrix
     }
 
     /// Declares the parameters of the matrices that the kernel takes, in the order `A, B, C, M, N,
-    /// K[, lda, ldb, ldc][, BATCH[, stride_a, stride_b, stride_c]][, RANGES][, TILES, BLOCKS |
-    /// CLUSTERS]`.
+    /// K[, lda, ldb, ldc][, BATCH[, BATCH_1[, BATCH_2]][, stride_a, stride_b, stride_c]][, offsets][,
+    /// RANGES][, TILES, BLOCKS | CLUSTERS]`. With several batch axes, each matrix has a stride for each.
     pub fn declare(b: &mut KernelBuilder, plan: &SgemmPlan, takes: TakenMatrices) -> Self {
         let elems = plan.types().matrices();
         let buffers = [0, 1, 2].map(|nth| {
@@ -263,7 +370,7 @@ impl GemmProblem {
                 by_col,
                 overhangs: overhangs && plan.pitched(),
                 stride: dims[usize::from(!by_col)],
-                apart: None,
+                apart: Vec::new(),
             }
         };
         let mut arrays = [
@@ -272,14 +379,17 @@ impl GemmProblem {
             array(2, [m, n], false, false),
         ];
         if plan.pitched() {
-            let outer = usize::from(plan.batch() == Some(Batch::Strided));
-            arrays.iter_mut().for_each(|array| array.declare_stride(b, outer));
+            for (nth, array) in arrays.iter_mut().enumerate() {
+                array.declare_stride(b, axes_of(plan, nth));
+            }
         }
-        let batch = plan.batch().map(|_| b.extent("BATCH", Ty::I32, Extent::BATCH));
-        if plan.batch() == Some(Batch::Strided) {
-            arrays.iter_mut().for_each(|array| array.declare_distance(b));
+        let batch = plan.batch().map(|batch| declare_axes(b, batch));
+        for (nth, array) in arrays.iter_mut().enumerate() {
+            array.declare_distances(b, axes_of(plan, nth));
         }
-        let listed = batch.filter(|_| plan.batch() == Some(Batch::Pointers));
+        let groups = batch.and_then(|batch| Groups::declare(b, plan, batch.count, m));
+        let listed = batch.map(|batch| batch.count);
+        let listed = listed.filter(|_| plan.batch() == Some(Batch::Pointers));
         arrays.iter().for_each(|array| array.shape(b, batch, listed));
         let matrices = arrays.each_ref().map(DeclaredArray::matrix);
         let (listed, product) = (listed.is_some(), None);
@@ -301,6 +411,9 @@ impl GemmProblem {
             distribution,
             listed,
             product,
+            item: BatchIndex::default(),
+            groups,
+            end_of_group: None,
             distinct: None,
         };
         problem.requirements(b, plan, &arrays);
@@ -347,14 +460,14 @@ impl GemmProblem {
             let max = u64::from(i32::MAX as u32 / 2);
             b.require(Requirement::Range { scalar, min: 0, max });
         }
-        if let Some(scalar) = self.batch.filter(|_| plan.products() > 1) {
+        if let Some(scalar) = self.batch.map(|batch| batch.count).filter(|_| plan.products() > 1) {
             // In the last block, the GEMM index may exceed the batch.
             b.require(Requirement::Range { scalar, min: 0, max: passed(plan.products()) });
         }
         // The accepted M and N must not depend on the variant that K selects. If alpha is zero, K
         // may be arbitrary, because the guarded variant is launched with K = 0.
         if !plan.guarded() || plan.variant() == Variant::Guarded {
-            let products = self.batch.map(|batch| (batch, plan.products()));
+            let products = self.batch.map(|batch| (batch.count, plan.products()));
             for (scalar, of) in
                 [(self.m, bm), (self.n, bn), (self.k, bk)].into_iter().chain(products)
             {
@@ -374,22 +487,51 @@ impl GemmProblem {
                 continue;
             }
             b.require(Requirement::Aligned { operand: array.operand, bytes: 16 });
-            for scalar in [Some(array.stride), array.apart].into_iter().flatten() {
+            for scalar in std::iter::once(array.stride).chain(array.apart.iter().copied()) {
                 b.require(Requirement::Multiple { scalar, of: width.into() });
             }
         }
     }
 }
 
-/// Sets the shape of an array. In a batch, it has an additional outermost dimension with the
-/// batch's count and stride.
+/// Number of axes along which A (`nth` = 0), B (1) or C (2) has strides. Groups have a B each.
+fn axes_of(plan: &SgemmPlan, nth: usize) -> usize {
+    match plan.batch() {
+        Some(Batch::Grouped) => usize::from(nth == Factor::B.index()),
+        batch => batch.map_or(0, Batch::axes),
+    }
+}
+
+/// Declares the parameters for the extents of a batch.
+fn declare_axes(b: &mut KernelBuilder, batch: Batch) -> BatchAxes {
+    let count = b.extent("BATCH", Ty::I32, Extent::BATCH);
+    let mut inner = [None; Batch::MAX_AXES - 1];
+    for axis in 1..batch.axes() {
+        let extent = Extent::INNER_AXES[axis - 1];
+        let scalar = b.extent(&format!("BATCH_{axis}"), Ty::I32, extent);
+        b.require(Requirement::Range { scalar, min: 1, max: i32::MAX as u64 });
+        inner[axis - 1] = Some(scalar);
+    }
+    BatchAxes { count, inner }
+}
+
+/// Name of the distance between neighbours along an axis of a batch. Only batches with several axes
+/// number them.
+pub(crate) fn distance_name(name: &str, axis: usize, axes: usize) -> String {
+    if axes == 1 { name.to_owned() } else { format!("{name}_{axis}") }
+}
+
+/// Sets the shape of an array. In a batch, it has an additional dimension for each of the batch's
+/// axes, with the distances `apart`.
 pub(crate) fn batched<const N: usize>(
     b: &mut KernelBuilder,
     buffer: BufferId,
-    batch: Option<(Scalar, Scalar)>,
+    batch: Option<BatchAxes>,
+    apart: &[Scalar],
     dims: [Expr; N],
     strides: [Expr; N],
 ) {
-    let (count, apart) = (batch.map(|(n, _)| n.into()), batch.map(|(_, apart)| apart.into()));
-    b.shape(buffer, count.into_iter().chain(dims), apart.into_iter().chain(strides));
+    let counts = batch.filter(|_| !apart.is_empty()).map(BatchAxes::extents);
+    let apart = apart.iter().copied().map(Expr::from);
+    b.shape(buffer, counts.into_iter().flatten().chain(dims), apart.chain(strides));
 }

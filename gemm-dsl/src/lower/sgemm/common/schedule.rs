@@ -2,6 +2,7 @@
 //! kernel reads `blockIdx`. For the kernels that split operands or compute row maxima,
 //! `factor_tiles` does so.
 
+use super::groups::{self, TileGroup};
 use super::problem::GemmProblem;
 use super::sharing::TileDistribution;
 use crate::ir::{Const, Expr, KernelBuilder, Special, Var};
@@ -15,6 +16,8 @@ pub(crate) struct Origin {
     pub col: Var,
     /// Index of the GEMM in a batch.
     pub batch: Option<Var>,
+    /// Row after the last one of the tile's group. The tile exists if `row` is before it.
+    pub end_of_group: Option<Var>,
     /// Index of the thread's GEMM if it may exceed the batch. Threads without a GEMM then recompute
     /// the last one and store nothing.
     pub nth: Option<Var>,
@@ -58,7 +61,7 @@ pub(crate) fn tile_meanings(plan: &SgemmPlan, problem: &GemmProblem) -> [&'stati
 /// Number of tiles of C, as an expression of the kernel's parameters.
 pub(crate) fn tiles_of(plan: &SgemmPlan, problem: &GemmProblem) -> Expr {
     let wide = |scalar| Expr::from(scalar).wide();
-    tiles(plan, [problem.m, problem.n].map(wide), problem.batch.map(wide))
+    tiles(plan, [problem.m, problem.n].map(wide), problem.batch.map(|batch| wide(batch.count)))
 }
 
 /// Number of split-K partitions, as an expression of the kernel's parameters.
@@ -74,6 +77,9 @@ pub(crate) fn partitions_of(plan: &SgemmPlan, problem: &GemmProblem) -> Expr {
 
 /// Number of tiles of C, each computed by a block of its own, over the whole batch.
 pub(crate) fn tiles(plan: &SgemmPlan, [m, n]: [Expr; 2], batch: Option<Expr>) -> Expr {
+    if let Some(tiles) = groups::tiles(plan, [m.clone(), n.clone()], batch.clone()) {
+        return tiles;
+    }
     let (bm, bn) = plan.cluster_tile();
     let tiles = m.div_ceil(u64::from(bm)) * n.div_ceil(u64::from(bn));
     match (batch, plan.products()) {
@@ -230,16 +236,20 @@ impl TileCounts {
         tile: TileExtents,
     ) -> Self {
         let TileExtents { rows, cols } = tile;
-        let rows = |b: &mut KernelBuilder| b.let_("tiles_m", (problem.m - 1) / rows + 1);
+        let rows = |b: &mut KernelBuilder| match problem.groups {
+            None => b.let_("tiles_m", (problem.m - 1) / rows + 1),
+            Some(groups) => b.let_("tiles_m", groups.tile_rows(problem, rows)),
+        };
+        let batch = problem.batch.filter(|_| problem.groups.is_none());
         let cols = |b: &mut KernelBuilder| b.let_("tiles_n", (problem.n - 1) / cols + 1);
         let (m, n) = match plan.raster() {
             Some(_) => (Some(rows(b)), cols(b)),
             None => {
                 let n = cols(b);
-                (problem.batch.map(|_| rows(b)), n)
+                (batch.map(|_| rows(b)), n)
             }
         };
-        let of_product = problem.batch.and(m).map(|m| b.let_("tiles", m * n));
+        let of_product = batch.and(m).map(|m| b.let_("tiles", m * n));
         Self { m, n, of_product }
     }
 }
@@ -262,6 +272,10 @@ pub(crate) fn origin(
     match plan.raster() {
         None => {
             b.comment(match (problem.batch, part) {
+                (Some(_), _) if problem.groups.is_some() => {
+                    "Block b computes the tile with tile row b / tiles_n and tile column b % \
+                     tiles_n. The tile rows are numbered over all groups."
+                }
                 (None, _) if tile.is_some() => "Tile t of C is (t / tiles_n, t % tiles_n).",
                 (Some(_), _) if tile.is_some() => {
                     "Tile t belongs to GEMM t / tiles. With b = t % tiles, it is tile (b / \
@@ -279,9 +293,9 @@ pub(crate) fn origin(
             });
             let counts = counts(b);
             let (block, [batch, nth]) = own.product(b, counts);
-            let row = b.let_("block_row", block / counts.n * extents.rows);
+            let own = rows_of(b, problem, block / counts.n, extents.rows);
             let col = b.let_("block_col", block % counts.n * extents.cols);
-            Origin { row, col, batch, nth }
+            own.origin(col, [batch, nth])
         }
         Some(rows) => {
             let raster = b.constant("RASTER", rows as i32, "rows of block tiles per raster group");
@@ -309,7 +323,8 @@ impl ProductChoice<'_> {
     /// Index of the block among those of its GEMM, and the index of the GEMM in a batch. The second
     /// index is returned twice: clamped for reading, and unclamped for a check before storing.
     fn product(&self, b: &mut KernelBuilder, counts: TileCounts) -> (Var, [Option<Var>; 2]) {
-        let Some((count, tiles)) = self.problem.batch.zip(counts.of_product) else {
+        let found = self.problem.batch.zip(counts.of_product);
+        let Some((count, tiles)) = found.map(|(batch, tiles)| (batch.count, tiles)) else {
             let block = self.tile.unwrap_or_else(|| b.let_("block", Special::BlockX));
             return (block, [None; 2]);
         };
@@ -349,7 +364,32 @@ fn grouped(
     let left = tiles_m - first;
     let rows = b.let_("group_rows", left.min(raster));
     let inside = b.let_("in_group", block % (raster * counts.n));
-    let row = b.let_("block_row", (first + inside % rows) * extents.rows);
+    let rows_of_tile = rows_of(b, own.problem, first + inside % rows, extents.rows);
     let col = b.let_("block_col", inside / rows * extents.cols);
-    Origin { row, col, batch, nth }
+    rows_of_tile.origin(col, [batch, nth])
+}
+
+/// Rows of a tile: the first one, and the group in a grouped GEMM.
+struct TileRows {
+    first: Var,
+    group: Option<TileGroup>,
+}
+
+/// Computes the rows of the tile in a tile row.
+fn rows_of(b: &mut KernelBuilder, problem: &GemmProblem, tile_row: Expr, rows: Expr) -> TileRows {
+    match problem.groups {
+        None => TileRows { first: b.let_("block_row", tile_row * rows), group: None },
+        Some(groups) => {
+            let (first, group) = groups.find(b, problem, tile_row, &rows);
+            TileRows { first, group: Some(group) }
+        }
+    }
+}
+
+impl TileRows {
+    fn origin(self, col: Var, [batch, nth]: [Option<Var>; 2]) -> Origin {
+        let batch = self.group.map(|group| group.index).or(batch);
+        let end_of_group = self.group.map(|group| group.end);
+        Origin { row: self.first, col, batch, end_of_group, nth }
+    }
 }

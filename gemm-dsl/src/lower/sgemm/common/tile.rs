@@ -25,6 +25,8 @@ pub(crate) struct Tiled<'p> {
     /// Range of K that the block accumulates; `None` for all of K.
     pub range: Option<KRange>,
     pub origin: Origin,
+    /// True if the thread has rows before the end of the tile's group; `None` without groups.
+    pub has_rows: Option<Var>,
     /// This thread's elements of the tile along the rows of C; `cols` are those along the columns.
     pub rows: Elements,
     pub cols: Elements,
@@ -49,7 +51,7 @@ pub(crate) struct StagedFactor {
     pub splits: Option<(Splits, GemmProblem)>,
     /// First row of A or column of B of the block; `extent` is the matrix's extent along this axis.
     pub origin: Var,
-    pub extent: Scalar,
+    pub extent: Expr,
     pub shared: SharedTile,
     /// Extent of the tile along the axis that the operand shares with C.
     pub tile: Const,
@@ -98,7 +100,7 @@ impl StagedFactor {
     /// Distance between the splits of the matrix, in elements; `None` if there is one split.
     pub fn apart(&self) -> Option<Expr> {
         let (splits, _) = self.splits.as_ref().filter(|(splits, _)| splits.count.is_some())?;
-        let lines = Expr::from(self.extent).div_ceil(self.tile) * self.tile;
+        let lines = self.extent.clone().div_ceil(self.tile) * self.tile;
         Some(lines.wide() * Expr::from(splits.pitch()).wide())
     }
 
@@ -175,6 +177,25 @@ impl<'p> Tiled<'p> {
         PartOfB { factor: StagedFactor { origin, ..self.b.clone() }, n: n.into() }
     }
 
+    /// Declares a condition that is false for threads whose rows all are beyond the tile's group.
+    /// Their warps need not multiply, which leaves time to the other warps.
+    pub fn without_idle_rows(self, b: &mut KernelBuilder) -> Self {
+        let end = self.problem.end_of_group.filter(|_| self.mma.is_none());
+        let has_rows = end.map(|end| {
+            b.comment("Warps whose rows all are beyond the group copy tiles, but multiply none.");
+            b.let_("has_rows", (self.origin.row + self.rows.first).lt(end))
+        });
+        Self { has_rows, ..self }
+    }
+
+    /// Emits multiplications, which threads without rows skip.
+    pub fn by_rows(&self, b: &mut KernelBuilder, multiply: impl FnOnce(&mut KernelBuilder)) {
+        match self.has_rows {
+            None => multiply(b),
+            Some(has_rows) => b.if_(has_rows.into(), multiply),
+        }
+    }
+
     /// Number of steps of a tile that each thread multiplies.
     pub fn steps(&self) -> Const {
         let of_tile = self.mma.map_or(self.frame.bk, |mma| mma.counts.steps);
@@ -212,6 +233,7 @@ impl<'p> Frame<'p> {
     /// Computes this thread's position in the tile at `origin`.
     pub fn tile_at(&self, b: &mut KernelBuilder, origin: Origin) -> (Tiled<'p>, Option<TileParts>) {
         let problem = self.problem.for_product(b, origin.batch);
+        let problem = problem.in_group(origin.end_of_group);
         let partitions = SplitKPartitions::of_block(b, self.plan, &problem, self.bk);
         let (parts, range) = partitions.map(|(all, own)| (TileParts::Partitions(all), own)).unzip();
         let own = self.own(b);
@@ -250,7 +272,7 @@ impl<'p> Frame<'p> {
             matrix: problem.factor(Factor::A),
             splits,
             origin: origin.row,
-            extent: problem.m,
+            extent: problem.end_of_rows(),
             shared: self.shared.0,
             tile: bm,
             copy: a_copy,
@@ -262,13 +284,13 @@ impl<'p> Frame<'p> {
             matrix: problem.factor(Factor::B),
             splits,
             origin: origin.col,
-            extent: problem.n,
+            extent: problem.n.into(),
             shared: self.shared.1,
             tile: bn,
             copy: b_copy,
             own: cols,
             begin,
         };
-        Tiled { frame: *self, problem, mma, range, origin, rows, cols, a, b }
+        Tiled { frame: *self, problem, mma, range, origin, has_rows: None, rows, cols, a, b }
     }
 }

@@ -221,6 +221,6 @@ fn line(tiled: &Tiled<'_>, factor: &StagedFactor, at: Expr) -> Expr {
         edge,
         tiled.frame.plan.types().factor(factor.plan.free().factor()),
         factor.origin + at,
-        factor.extent,
+        factor.extent.clone(),
     )
 }

@@ -218,7 +218,7 @@ impl MultistagePipeline<'_> {
                         spread_name,
                         &write.into(),
                     );
-                    pair.multiply(b, tiled, acc, i);
+                    tiled.by_rows(b, |b| pair.multiply(b, tiled, acc, i));
                 })
             });
             self.advance(b, &bk.into());

@@ -2,7 +2,7 @@
 //! multiply-adds or by `mma.sync`.
 
 use super::pipeline::main_loop;
-use crate::ir::KernelBuilder;
+use crate::ir::{Expr, KernelBuilder};
 use crate::lower::sgemm::common::accumulator_tile::TileParts;
 use crate::lower::sgemm::common::accumulators::Accumulators;
 use crate::lower::sgemm::common::epilogue::{BlockSums, finish_block};
@@ -39,7 +39,19 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, shape: &TiledPlan) {
         }
         None => {
             let (tiled, parts) = frame.own_tile(b);
-            product(b, &tiled, parts, split.as_ref());
+            match tiled.origin.end_of_group {
+                None => product(b, &tiled, parts, split.as_ref()),
+                Some(end) => {
+                    b.comment(
+                        "A tile row may begin at the end of its group: it has nothing to compute.",
+                    );
+                    let exists = Expr::from(tiled.origin.row).lt(end);
+                    b.if_(exists, |b| {
+                        let tiled = tiled.without_idle_rows(b);
+                        product(b, &tiled, parts, split.as_ref());
+                    });
+                }
+            }
         }
         Some(TileDistribution::StreamK(stream)) => {
             let (own, counts) = frame.any_tile(b);

@@ -10,7 +10,6 @@ use crate::lower::sgemm::common::accumulator_tile::AccumulatorTile;
 use crate::lower::sgemm::common::accumulators::{Accumulators, is_finite};
 use crate::lower::sgemm::common::loops::each;
 use crate::lower::sgemm::common::problem::GemmProblem;
-use crate::spec::Factor;
 
 /// Emits the recomputation of accumulators that are not finite, as chains of multiply-adds of A and
 /// B themselves. `factors` is the problem of the whole batch, with A and B.
@@ -28,8 +27,7 @@ pub(super) fn recompute(
     );
     let not_finite = acc.not_finite(b, block.elements());
     b.if_(not_finite.any_bit(), |b| {
-        let product = block.problem.product;
-        let [of_a, of_b] = Factor::BOTH.map(|factor| factors.factor_for(b, factor, product));
+        let [of_a, of_b] = factors.factors_of(b, &block.problem);
         let rolled = |end: Expr| For::below(0, end).unroll(Unroll::By(1));
         let (rows, cols) = (block.rows.name, block.cols.name);
         b.loop_("i", rolled(rows * cols), |b, i| {
