@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cargo run --release -p gemm-bench --example batches
-//! cargo run --release -p gemm-bench --example batches -- --groups 128 --rows 65536 --n 4096 --k 1024
+//! cargo run --release -p gemm-bench --example batches -- --groups 64 --rows 65536 --k 4096
 //! ```
 //!
 //! Heads: Q·Kᵀ and P·V of attention, of tensors as they are stored, `[B, T, H, D]`, and of packed

@@ -11,7 +11,7 @@ mod tests;
 use crate::cuda;
 use crate::ir::program::LaunchProgram;
 use crate::ir::{List, VerifiedProgram};
-use crate::spec::{EpilogueArg, Op, Over};
+use crate::spec::{Batch, EpilogueArg, Op, Over};
 use std::borrow::Cow;
 
 /// A program for back ends, with the CUDA C of its kernels.
@@ -29,7 +29,11 @@ pub struct Artifact {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Interface {
     /// A, B and C of a GEMM, and these operands.
-    Gemm { operands: List<EpilogueArg> },
+    Gemm {
+        operands: List<EpilogueArg>,
+        /// Locations of the matrices of a batch.
+        batch: Option<Batch>,
+    },
     /// Operands and results of an elementwise kernel. A result may be the same view as an operand.
     Elementwise {
         operands: List<EpilogueArg>,
@@ -49,7 +53,7 @@ impl Interface {
     /// Operands of a call besides its matrices or arrays.
     pub fn operands(&self) -> &[EpilogueArg] {
         match self {
-            Self::Gemm { operands } | Self::Elementwise { operands, .. } => operands,
+            Self::Gemm { operands, .. } | Self::Elementwise { operands, .. } => operands,
             Self::Reduction { .. } => &[],
         }
     }
@@ -59,7 +63,7 @@ impl Artifact {
     /// Artifact of a faulty macro call, which is never launched.
     pub const EMPTY: Self = Self {
         line: Cow::Borrowed(""),
-        interface: Interface::Gemm { operands: List::EMPTY },
+        interface: Interface::Gemm { operands: List::EMPTY, batch: None },
         program: LaunchProgram::EMPTY,
         sources: List::EMPTY,
     };
@@ -93,7 +97,7 @@ pub mod items {
         Arith, BinaryOp, Cmp, Elem, Extent, HostExpr, HostOp, Integer, List, Logic, Operand,
         Requirement, Scalar, Source, TensorMap, TensorSwizzle, Ty, Variant,
     };
-    pub use crate::spec::{Along, ArgSlot, EpilogueArg, Op, Over};
+    pub use crate::spec::{Along, ArgSlot, Batch, EpilogueArg, Op, Over};
     pub use std::borrow::Cow;
     pub use std::option::Option;
 }

@@ -122,7 +122,7 @@ impl Family for SgemmSpec {
     }
 
     fn interface(&self) -> Interface {
-        Interface::Gemm { operands: self.operands().into() }
+        Interface::Gemm { operands: self.operands().into(), batch: self.batch }
     }
 }
 

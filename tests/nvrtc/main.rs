@@ -46,8 +46,9 @@ const BATCHES: [&str; 8] = [
      scaled, epilogue: |acc, bias[batch, n], residual[m, n], c[m, n]| (acc + bias, residual * c)",
     "layout: tt, tile: 64x64x64, arith: bf16x6, mma: wgmma, copy: tma, batch: strided3",
     "tile: 64x64x8, thread: 8x4, fragment: split, float4, double_buffer, raster: 8, pitched, \
-     batch: grouped, scaled, epilogue: |acc, bias[batch, n], scale[m], c[m, n]| acc * scale + bias",
-    "layout: nt, tile: 64x64x32, warp: 32x32, arith: bf16x3, stages: 3, batch: grouped",
+     batch: grouped, scaled, \
+     epilogue: |acc, bias[batch, n], scale[m], c[m, n]| acc * scale + bias * c",
+    "layout: nt, tile: 64x64x32, warp: 32x32, arith: bf16x6, stages: 3, batch: grouped",
     "batch: pointers",
     "tile: 32x32x16, thread: 4x4, float4, transpose, prefetch, batch: pointers, scaled, \
      epilogue: |acc, bias[n], residual[m, n], c[m, n]| relu(acc + bias) + residual * c",

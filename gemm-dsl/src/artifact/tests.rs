@@ -43,7 +43,7 @@ fn a_literal_ends_where_its_text_does() {
     for source in ["a\n\"#b", "a\n\"##b\"#", "\"", "plain", "\\", "a\r\nb", ""] {
         let artifact = Artifact {
             line: source.to_owned().into(),
-            interface: Interface::Gemm { operands: List::EMPTY },
+            interface: Interface::Gemm { operands: List::EMPTY, batch: None },
             program: LaunchProgram::EMPTY,
             sources: List::EMPTY,
         };

@@ -61,7 +61,7 @@ impl Family for ProbeSpec {
     }
 
     fn interface(&self) -> Interface {
-        Interface::Gemm { operands: List::EMPTY }
+        Interface::Gemm { operands: List::EMPTY, batch: None }
     }
 }
 

@@ -109,7 +109,7 @@ impl<S: TableFamily> ParsedTable<S> {
     fn new(table: KernelTable<S>) -> Self {
         let lines = (0..table.rules().len() * S::LAYOUTS).map(|_| OnceLock::new()).collect();
         let operands = match table.rules().first().map(|rule| rule.spec.interface()) {
-            Some(Interface::Gemm { operands }) => operands,
+            Some(Interface::Gemm { operands, .. }) => operands,
             Some(Interface::Reduction { .. } | Interface::Elementwise { .. }) | None => List::EMPTY,
         };
         Self { text: table.to_string(), table, lines, operands }

@@ -305,7 +305,8 @@ proptest! {
             let of_b = if one_b { 0 } else { group * k * n };
             for row in ends[0] as usize..ends[1] as usize {
                 for col in 0..n {
-                    let b = |p: usize| if t { b[of_b + col * k + p] } else { b[of_b + p * n + col] };
+                    let at = |p: usize| if t { col * k + p } else { p * n + col };
+                    let b = |p: usize| b[of_b + at(p)];
                     let terms = (0..k).map(|p| a[row * (k + padding) + p] * b(p));
                     expected[row * n + col] = terms.sum();
                 }

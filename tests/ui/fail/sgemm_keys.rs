@@ -35,7 +35,7 @@ const _: SgemmKernel = sgemm_kernel!(tile: 16x16x8, stream_k, products: 2, batch
 const _: SgemmKernel = sgemm_kernel!(tile: 16x16x8, bounds: aligned, batch: grouped);
 const _: SgemmKernel = sgemm_kernel!(tile: 64x64x64, arith: bf16, mma: wgmma, batch: grouped);
 const _: SgemmKernel = sgemm_kernel!(
-    tile: 64x64x32, warp: 32x32, arith: bf16x3, convert: matrix, batch: grouped
+    tile: 64x64x32, warp: 32x32, arith: bf16x6, convert: matrix, batch: grouped
 );
 const _: gemm_runtime::Sgemm<(gemm_runtime::BatchM,)> = sgemm_kernel!(
     tile: 16x16x8, batch: grouped, epilogue: |acc, scale[batch, m]| acc * scale

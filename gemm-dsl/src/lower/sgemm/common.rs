@@ -3,6 +3,7 @@
 
 pub(crate) mod accumulator_tile;
 pub(crate) mod accumulators;
+pub(crate) mod batch_axes;
 pub(crate) mod copy;
 pub(crate) mod edge;
 pub(crate) mod elements;

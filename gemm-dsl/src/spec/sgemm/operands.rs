@@ -48,9 +48,13 @@ impl SgemmSpec {
     /// Returns the index, among the arrays that a launch reads, of the offsets of the groups. They
     /// follow the arrays of the epilogue.
     pub fn offsets_input(&self) -> Option<usize> {
-        let operands = self.operands();
+        Self::offsets_after(self.batch, &self.operands())
+    }
+
+    /// Returns the index of the offsets of a GEMM with these operands.
+    pub fn offsets_after(batch: Option<Batch>, operands: &[EpilogueArg]) -> Option<usize> {
         let arrays = operands.iter().filter(|operand| matches!(operand.slot, ArgSlot::Array(_)));
-        (self.batch == Some(Batch::Grouped)).then(|| Self::MATRICES + arrays.count())
+        (batch == Some(Batch::Grouped)).then(|| Self::MATRICES + arrays.count())
     }
 
     /// Returns true if the epilogue uses the K of the whole problem, which may differ from the

@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::kernel_arg::Address;
 use crate::launch::BoundArray;
 use crate::operand::{LocatedOperand, Shared, Vector, resolve};
+use crate::program::CachedProgram;
 use crate::shape::{CallBatch, NamedBatch};
 use gemm_dsl::ir::{Elem, Extent, Operand};
 use gemm_dsl::spec::{Batch, SgemmSpec};
@@ -127,10 +128,11 @@ impl<'a> GroupOffsets<'a> {
 /// [`Error::WrongOperand`] if the kernel computes groups and the call gives no offsets, or the other
 /// way round.
 pub(super) fn of_kernel<'g>(
-    spec: &SgemmSpec,
+    program: &CachedProgram,
     given: Option<GroupOffsets<'g>>,
 ) -> Result<Option<(Operand, GroupOffsets<'g>)>> {
-    match (spec.offsets_input(), given) {
+    let input = SgemmSpec::offsets_after(program.batch(), program.operands());
+    match (input, given) {
         (None, None) => Ok(None),
         (Some(nth), Some(offsets)) => Ok(Some((Operand::Input(nth), offsets))),
         (Some(_), None) => Err(Error::WrongOperand {
@@ -142,7 +144,7 @@ pub(super) fn of_kernel<'g>(
         (None, Some(_)) => Err(Error::WrongOperand {
             operand: OFFSETS.to_owned(),
             needed: "an operand of kernels with `batch: grouped`",
-            found: format!("it to {}", kind_of(spec.batch)),
+            found: format!("it to {}", kind_of(program.batch())),
             remedy: "Use such a kernel, or leave the offsets out",
         }),
     }

@@ -259,7 +259,7 @@ where
                 read_splits.push((factor, splits, splits.read(on)?));
             }
         }
-        let groups = groups::of_kernel(program.gemm()?.spec(), groups)?;
+        let groups = groups::of_kernel(&program, groups)?;
         let has = |extent| program.program().extents.contains(&extent);
         let products = match &groups {
             None => c.shape.map_or(1, |shape| shape.batch().count()),
@@ -336,7 +336,7 @@ fn along_axes<B: Backend>(
     products: usize,
     arrays: &mut [(Operand, BoundArray<'_, B>)],
 ) -> Result<[(Extent, u64); 5]> {
-    let kind = program.gemm()?.spec().batch.unwrap_or_default();
+    let kind = program.batch().unwrap_or_default();
     let has_axes = |operand: &Operand| {
         matches!(operand, Operand::Input(0 | 1) | Operand::Output(_))
             || program.operands().iter().any(|of| {

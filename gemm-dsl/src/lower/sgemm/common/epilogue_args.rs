@@ -5,7 +5,8 @@
 //! row before the outputs of the row. All remaining operands are loaded for each store.
 //! [`LoadedArgs`] contains all operands of a store.
 
-use super::problem::{GemmProblem, Matrix, batched, distance_name};
+use super::batch_axes::{batched, distance_name};
+use super::problem::{GemmProblem, Matrix};
 use crate::ir::{
     Access, BufferId, Elem, Expr, KernelBuilder, Operand, Requirement, Scalar, Source, Ty, Var,
     joined,
