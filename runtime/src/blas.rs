@@ -261,6 +261,7 @@ impl<'a, E, O> SgemmCall<'a, E, O> {
     /// # Errors
     /// * [`Error::Extents`] if the extents of the views disagree.
     /// * [`Error::Unlisted`] if some but not all views are lists.
+    /// * [`Error::FoldsOfColumns`] if the epilogue folds the rows of a column-major C.
     /// * [`Error::Scattered`] for a matrix that is neither row-major nor column-major.
     /// * [`Error::OperandLayout`] if C is column-major and an `[m, n]` operand is not.
     /// * [`Error::Spec`] if no kernel can take the epilogue: its operands need too many registers,
@@ -450,6 +451,10 @@ impl<'a, E, O> SgemmCall<'a, E, O> {
                 let (row_stride, col_stride) = (shape.row_stride, shape.col_stride);
                 return Err(Error::Scattered { argument, row_stride, col_stride });
             }
+        }
+        let folds = self.epilogue.as_ref().filter(|of| of.expression().folds_rows());
+        if let Some(epilogue) = folds.filter(|_| !self.c.shape().is_row_major()) {
+            return Err(Error::FoldsOfColumns { epilogue: epilogue.text().to_owned() });
         }
         let counts = [self.a.count(), self.b.count(), self.c.count()];
         let lists = [("a", self.a.is_list()), ("b", self.b.is_list()), ("c", self.c.is_list())];

@@ -337,6 +337,9 @@ fn operands(env: &ExprScope) -> Result<String, Failed> {
         );
         text += &format!("{}\n", paragraph(&about));
     }
+    if env.folds {
+        text += &format!("{}\n", paragraph(RESULTS_OF_ROWS));
+    }
     if let Some((name, index)) = env.output {
         let about = format!(
             "`{name}[{0}]` is not an operand but the element of C before the launch. It must be a \
@@ -348,6 +351,12 @@ fn operands(env: &ExprScope) -> Result<String, Failed> {
     }
     Ok(text)
 }
+
+/// Paragraph on values that fold rows.
+const RESULTS_OF_ROWS: &str = "A value after the first may be a result of rows: an expression of `sum`, `prod`, `max` and \
+     `min` of one value each, which fold that value over the columns of C, as in `|acc| (acc, \
+     sqrt(sum(acc * acc)))`. Outside of folds, it reads numbers, `m`, `n` and `k`. A call passes a \
+     vector of m elements for it, as `&mut`; its kind is `OutM`.";
 
 /// Stages of a ladder, in columns.
 fn lines<S: Spec>(ladder: &[Stage<S>]) -> String {

@@ -146,8 +146,8 @@ fn reductions() -> Result<[PinnedSpec; 2], SpecErrors> {
     Ok([PinnedSpec::new("segments", "groups", &groups)?, runs])
 }
 
-/// GEMMs: a small one whose expression uses most features, one with two values, the fastest stage
-/// with a library function, a batch with several GEMMs per block, a batch of pointer lists, and a
+/// GEMMs: a small one whose expression uses most features, one with two values, one with a fold
+/// of each row, the fastest stage with a library function, a batch with several GEMMs per block, a batch of pointer lists, and a
 /// batch with epilogue operands of each GEMM.
 fn products() -> Result<Vec<PinnedSpec>, SpecErrors> {
     let small = "tile: 32x32x8, thread: 4x4, float4, epilogue: |acc| { let t = 0.5 * acc; \
@@ -161,8 +161,11 @@ fn products() -> Result<Vec<PinnedSpec>, SpecErrors> {
                     factor[batch], bias[batch, n], scale[batch, m]| factor * acc * scale + bias";
     let values = "tile: 32x32x16, thread: 4x4, float4, stages: 3, pitched, split_k: 4, \
                   epilogue: |acc, bias[n]| { let t = acc + bias; (relu(t), t) }";
+    let folds = "tile: 64x64x16, warp: 32x32, float4, mma: sync, arith: bf16, epilogue: |acc, \
+                 bias[n], eps| { let y = acc + bias; (y, rsqrt(sum(y * y) / f32(n) + eps)) }";
     let mut specs: Vec<(&str, &str, SgemmSpec)> =
         vec![("epilogue", "small", small.parse()?), ("epilogue", "values", values.parse()?)];
+    specs.push(("epilogue", "row_folds", folds.parse()?));
     for stage in super::sgemm().into_iter().filter(|stage| stage.name == "fastest") {
         let gelu = format!("{}, epilogue: |acc| gelu(acc)", stage.spec);
         specs.push(("epilogue", "fastest_gelu", gelu.parse()?));

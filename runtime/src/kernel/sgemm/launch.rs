@@ -280,7 +280,7 @@ where
         }
         let names = operands::outputs(program.operands());
         for ((of, operand), (elements, shape)) in names.zip(beside.outputs) {
-            let shape = Some(turned(of, shape));
+            let shape = shape.map(|shape| turned(of, shape));
             used.push((of, operand, resolve_mut(on, elements, shape, &of.name)?));
         }
         let mut arrays = SmallVec::<[_; 8]>::new();
