@@ -55,7 +55,15 @@ fn odd_values_are_folded_as_in_row_kernel(device: &Device) -> Result<(), Error> 
     nan[66] = f32::NAN;
     let mut infinite = vec![-1.0; 70];
     infinite[3] = inf;
-    for spec in ["block: 8x8", "tile: 32x32x8, thread: 4x4, float4", "tile: 16x16x8, slices: 2"] {
+    let specs = [
+        "block: 8x8",
+        "tile: 32x32x8, thread: 4x4, float4",
+        "tile: 16x16x8, slices: 2",
+        // The f32 fallback, which has another tile, computes C for NaN and infinities.
+        "tile: 64x64x32, mma: wgmma, arith: bf16x6, float4",
+        "tile: 128x128x32, mma: wgmma, arith: f16x3",
+    ];
+    for spec in specs {
         let found = of_row(device, spec, &nan, ["max(acc)", "sum(acc)"])?;
         assert!(found.iter().all(|value| value.is_nan()), "{spec}: {found:?}");
         let found = of_row(device, spec, &nan, ["min(acc)", "prod(acc)"])?;
