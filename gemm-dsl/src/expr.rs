@@ -9,6 +9,10 @@
 //! block with definitions (`let`) that ends in an expression. The value of an `epilogue` or of an
 //! elementwise kernel may be a tuple of two to four values, such as `(gelu(t), t)`.
 //!
+//! **Folds** `sum(e)`, `prod(e)`, `max(e)` and `min(e)` of one operand fold `e` over the columns of
+//! a row. A kernel over whole rows has them anywhere. An epilogue has them in results of rows:
+//! values after the first that depend on elements only inside of folds.
+//!
 //! **Types** are `f32`, `f64`, 64-bit integers and booleans. A GEMM computes in `f32` and has no
 //! `f64`. In a reduction, the element types determine the floating-point type. `2` is an integer,
 //! and `2.0` has the floating-point type of the computation. The operands of an operator must have
@@ -67,6 +71,7 @@ mod print;
 pub mod random;
 mod range;
 mod reachability;
+mod row_results;
 mod rows;
 mod scope;
 pub(crate) mod suggestion;
@@ -81,6 +86,7 @@ pub use function::{Bound, Function, FunctionInfo, Signature};
 pub use lower::Lowered;
 pub use range::IntRange;
 pub(crate) use reachability::ProblemSet;
+pub(crate) use row_results::RowResults;
 pub(crate) use rows::{RowExpression, RowPart, RowPartKind};
 pub(crate) use scope::WAVES;
 pub use scope::{

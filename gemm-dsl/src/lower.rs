@@ -2,6 +2,7 @@
 //! rewrites the code afterwards.
 
 mod conversions;
+mod folds;
 mod map;
 mod reduce;
 mod sgemm;

@@ -87,6 +87,9 @@ impl List {
         let fields = self.0.iter().enumerate().map(|(n, (operand, place))| {
             let generic = match operand.along {
                 Along::Nothing => None,
+                _ if operand.is_row_result() => {
+                    Some(quote!(#runtime::bounds::VectorMutOf<::core::primitive::f32>))
+                }
                 _ if operand.is_output() => {
                     Some(quote!(#runtime::bounds::MatrixMutOf<::core::primitive::f32>))
                 }

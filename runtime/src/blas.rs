@@ -265,6 +265,7 @@ impl<'a, E, O> SgemmCall<'a, E, O> {
     /// # Errors
     /// * [`Error::Extents`] if the extents of the views disagree.
     /// * [`Error::Unlisted`] if some but not all views are lists.
+    /// * [`Error::FoldsOfColumns`] if the epilogue folds the rows of a column-major C.
     /// * [`Error::Scattered`] for a matrix that is neither row-major nor column-major.
     /// * [`Error::OperandLayout`] if C is column-major and an `[m, n]` operand is not.
     /// * [`Error::Spec`] if no kernel can take the epilogue: its operands need too many registers,

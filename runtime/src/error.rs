@@ -257,6 +257,15 @@ pub enum Error {
         /// Distance between neighbours in a row, in elements.
         col_stride: usize,
     },
+    /// C is column-major, but the epilogue folds its rows.
+    #[error(
+        "C is column-major, and the epilogue `{epilogue}` folds its rows: the GEMM would compute \
+         the transpose of C, whose rows are the columns. Pass a row-major C"
+    )]
+    FoldsOfColumns {
+        /// Epilogue of the call.
+        epilogue: String,
+    },
     /// C is column-major, but a matrix operand of the epilogue is not.
     #[error(fmt = layout::operand_layout)]
     OperandLayout {

@@ -135,7 +135,7 @@ pub use gemm_dsl::spec::{self, MapSpec, ReduceSpec, SgemmSpec};
 pub use gemm_dsl::tables::{KernelTable, SgemmShape};
 pub use gemm_dsl::target::element::Element;
 pub use half;
-pub use kernel::operands::{BatchItem, BatchM, BatchN, ByName, M, MN, N, Out};
+pub use kernel::operands::{BatchItem, BatchM, BatchN, ByName, M, MN, N, Out, OutM};
 pub use kernel::{InPlace, Map, ReduceKernel, ReduceTable, Sgemm, SgemmKernel, SgemmTable};
 pub use list::{MatrixList, MatrixListMut};
 pub use matrix::Matrix;
@@ -165,7 +165,9 @@ pub mod bounds {
         Elements, GroupOffset, InputsFor, MapInput, MapInputs, MapKind, MapOperands, MapOutputs,
         MapResult, MapResults, ResultsFor,
     };
-    pub use crate::operand::{Input, InputOf, Output, OutputOf, Vector, VectorMut, VectorOf};
+    pub use crate::operand::{
+        Input, InputOf, Output, OutputOf, Vector, VectorMut, VectorMutOf, VectorOf,
+    };
     pub use crate::segments::Offset;
     pub use crate::view::{
         AsMatrix, AsMatrixMut, AsMatrixMutOf, AsMatrixOf, MatrixMutOf, MatrixOf,

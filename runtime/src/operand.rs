@@ -178,6 +178,40 @@ pub trait VectorOf<T: Element>: Vector<Element = T> {}
 )]
 pub trait VectorMut: Output {}
 
+/// [`VectorMut`] with elements of type `T`. It is a single bound, so that a wrong argument gets one
+/// compile error.
+///
+/// ```
+/// use gemm_runtime::bounds::VectorMutOf;
+/// use gemm_runtime::{Device, Error, MatrixMut};
+///
+/// fn clear(vector: &mut impl VectorMutOf<f32>, len: usize) -> Result<(), Error> {
+///     MatrixMut::new(vector, 1, len)?.fill(0.0)
+/// }
+///
+/// let device = Device::simulator();
+/// let mut sums = device.upload(&[7.0, 1.0])?;
+/// clear(&mut sums, 2)?;
+/// assert_eq!(device.download(&sums)?, [0.0; 2]);
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a vector of `{T}` to be written on a device",
+    label = "not a vector of `{T}` to be written",
+    note = "allocate one with `device.alloc(len)?`"
+)]
+pub trait VectorMutOf<T: Element>: VectorMut<Element = T> + Written<T> {}
+
+/// [`InputOf`] and [`OutputOf`] for the same array, which is not a list.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an array of `{T}` to be written on a device",
+    label = "not an array of `{T}` to be written",
+    note = "allocate a vector with `device.alloc(len)?`, or a matrix with \
+            `device.alloc_matrix(rows, cols)?`"
+)]
+pub trait Written<T>: InputOf<T> + OutputOf<T> {}
+
 #[doc(hidden)]
 pub mod sealed {
     use super::{Element, Exclusive, Factor, Shape, Shared, SplitBuffers};
@@ -384,6 +418,8 @@ macro_rules! vector_mut {
     ($array:ty: |$this:ident| $elements:expr) => {
         output!($array: |$this| ($elements, None));
         impl<T: Element> VectorMut for $array {}
+        impl<T: Element> Written<T> for $array {}
+        impl<T: Element> VectorMutOf<T> for $array {}
     };
 }
 

@@ -3,6 +3,7 @@
 
 mod gpu;
 mod results;
+mod row_folds;
 use crate::trial;
 use gemm_dsl::Plan;
 use gemm_dsl::cuda;
@@ -307,6 +308,7 @@ pub fn trials() -> Vec<Trial> {
         ],
         gpu::trials(),
         results::trials(),
+        row_folds::trials(),
     ];
     trials.into_iter().flatten().collect()
 }

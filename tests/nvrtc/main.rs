@@ -22,7 +22,7 @@ use gemm_runtime::compile::Arch;
 use gemm_runtime::{KernelTable, sgemm_tables};
 use gemm_tests::map::Case;
 use gemm_tests::needs::Need;
-use gemm_tests::{arbitrary, nvrtc};
+use gemm_tests::{arbitrary, nvrtc, row_folds};
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::collections::HashSet;
 use std::process::ExitCode;
@@ -98,6 +98,11 @@ fn main() -> ExitCode {
     let rows = gemm_cases::seeds(SAMPLES);
     let rows = rows.map(|seed| Case::random_rows(&mut Random::new(seed)).spec);
     trials.extend(samples("rows", rows.collect()));
+    for (i, line) in row_folds::SPECS.iter().enumerate() {
+        let spec = line.parse().unwrap_or_else(|error| panic!("{line}: {error}"));
+        let spec = row_folds::with_epilogue(&spec);
+        trials.push(trial(format!("row_folds::{i:02}"), spec, &[TENSOR_COPIES]));
+    }
     for (i, line) in BATCHES.iter().enumerate() {
         let spec: SgemmSpec = line.parse().unwrap_or_else(|error| panic!("{line}: {error}"));
         trials.push(trial(format!("lists::{i}"), spec, &ARCHITECTURES));

@@ -2,7 +2,7 @@
 
 use crate::compare;
 use gemm_dsl::ir::Elem;
-use gemm_dsl::spec::{Along, Batch, Lanes, MapSpec, Over, ReduceSpec, SgemmSpec};
+use gemm_dsl::spec::{Along, Batch, EpilogueArg, Lanes, MapSpec, Over, ReduceSpec, SgemmSpec};
 use gemm_dsl::stages::pinned::PinnedSpec;
 use gemm_runtime::generic::Kernel;
 use gemm_runtime::half::bf16;
@@ -164,13 +164,21 @@ fn multiply(line: &str) -> Result<LaunchReport, Error> {
     let of_mn = MatrixRef::new(&elements, m, n)?;
     // A batch is a batch of one.
     let (row, column) = (MatrixRef::new(&elements, 1, n)?, MatrixRef::new(&elements, 1, m)?);
-    let outputs = operands.iter().filter(|operand| operand.is_output());
+    let is_matrix = |operand: &&EpilogueArg| operand.is_output() && !operand.is_row_result();
+    let outputs = operands.iter().filter(is_matrix);
     let outputs = outputs.map(|_| device.alloc_matrix(m, n));
     let mut outputs = outputs.collect::<Result<Vec<_>, _>>()?;
     let mut outputs = outputs.iter_mut();
+    let sums = operands.iter().filter(|operand| operand.is_row_result());
+    let mut sums = sums.map(|_| device.alloc(m)).collect::<Result<Vec<_>, _>>()?;
+    let mut sums = sums.iter_mut();
     let mut call = kernel.call(&device);
     for operand in &operands {
         call = match operand.along {
+            _ if operand.is_row_result() => match sums.next() {
+                Some(sums) => call.operand(&operand.name, sums),
+                None => unreachable!("there is a vector for each result of rows"),
+            },
             _ if operand.is_output() => match outputs.next() {
                 Some(output) => call.operand(&operand.name, output),
                 None => unreachable!("there is a matrix for each output"),

@@ -2,11 +2,14 @@
 //! the macros are generated from their heads in `runtime/docs/heads`, the tables of the specs, the
 //! ladders, and the module documentation of plans and expressions. `cargo bless` updates them.
 
+mod ladder;
+
 use gemm_dsl::expr::{Bound, ExprScope, Function};
 use gemm_dsl::spec::{
     Along, EpilogueArg, FAMILIES, FamilyInfo, KeyInfo, KeyKind, MapSpec, ReduceSpec, Spec,
 };
-use gemm_dsl::stages::{self, Stage};
+use gemm_dsl::stages;
+use ladder::lines;
 use libtest_mimic::{Failed, Trial};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -337,6 +340,9 @@ fn operands(env: &ExprScope) -> Result<String, Failed> {
         );
         text += &format!("{}\n", paragraph(&about));
     }
+    if env.folds {
+        text += &format!("{}\n", paragraph(RESULTS_OF_ROWS));
+    }
     if let Some((name, index)) = env.output {
         let about = format!(
             "`{name}[{0}]` is not an operand but the element of C before the launch. It must be a \
@@ -349,24 +355,11 @@ fn operands(env: &ExprScope) -> Result<String, Failed> {
     Ok(text)
 }
 
-/// Stages of a ladder, in columns.
-fn lines<S: Spec>(ladder: &[Stage<S>]) -> String {
-    let about = "Number, name and keys of each stage. A kernel of these keys is";
-    let mut text = paragraph(&format!("{about} `{}!(keys)`.", S::MACRO)) + "\n```text\n";
-    for Stage { index, name, spec, .. } in ladder {
-        let head = format!("{index:2} {name:24}");
-        let mut line = head.clone();
-        for part in parts(&spec.to_string()) {
-            if line.len() > head.len() && line.len() + part.len() > COLUMNS {
-                text += &format!("{}\n", line.trim_end());
-                line = " ".repeat(head.len());
-            }
-            line += &format!("{part} ");
-        }
-        text += &format!("{}\n", line.trim_end());
-    }
-    text + "```\n"
-}
+/// Paragraph on values that fold rows.
+const RESULTS_OF_ROWS: &str = "A value after the first may be a result of rows: an expression of `sum`, `prod`, `max` and \
+     `min` of one value each, which fold that value over the columns of C, as in `|acc| (acc, \
+     sqrt(sum(acc * acc)))`. Outside of folds, it reads numbers, `m`, `n` and `k`. A call passes a \
+     vector of m elements for it, as `&mut`; its kind is `OutM`.";
 
 /// Columns of a code block.
 const COLUMNS: usize = 100;

@@ -17,6 +17,7 @@ pub mod prepared;
 pub mod product;
 pub mod reduction;
 pub mod results;
+pub mod row_folds;
 
 /// Bits of each value, for comparisons that distinguish zeros and NaNs.
 pub fn bits(values: &[f32]) -> Vec<u32> {

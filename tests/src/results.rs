@@ -14,17 +14,17 @@ const POISON: u32 = 0x7fc0_dead;
 
 /// Matrices of an output, one for each GEMM, surrounded by poison.
 #[derive(Clone, Copy)]
-struct Place {
+pub(crate) struct Place {
     size: Size,
     /// Number of GEMMs of a batch; `None` for a single GEMM.
     count: Option<usize>,
-    before: usize,
-    pitch: usize,
-    distance: usize,
+    pub(crate) before: usize,
+    pub(crate) pitch: usize,
+    pub(crate) distance: usize,
 }
 
 impl Place {
-    fn new(size: Size, count: Option<usize>, pitched: bool, draw: &mut Random) -> Self {
+    pub(crate) fn new(size: Size, count: Option<usize>, pitched: bool, draw: &mut Random) -> Self {
         let mut next = |most: u64| (draw.bits() % most) as usize;
         let pitch = size.n + if pitched { next(6) } else { 0 };
         let (before, between) = (next(6), next(6));
@@ -32,7 +32,7 @@ impl Place {
     }
 
     /// Poisoned memory. `content` has the elements of each matrix.
-    fn upload(&self, device: &Device, content: Option<&[f32]>) -> Buffer {
+    pub(crate) fn upload(&self, device: &Device, content: Option<&[f32]>) -> Buffer {
         let count = self.count.unwrap_or(1);
         let mut memory = vec![f32::from_bits(POISON); self.before + count * self.distance + 8];
         for (at, nth) in self.elements() {
@@ -55,7 +55,7 @@ impl Place {
     }
 
     /// Elements of all matrices, or an error if memory around them was written.
-    fn read(&self, memory: &[f32], name: &str) -> Result<Vec<f32>, String> {
+    pub(crate) fn read(&self, memory: &[f32], name: &str) -> Result<Vec<f32>, String> {
         let mut around = memory.to_vec();
         let elements = self.elements().into_iter();
         let elements = elements.map(|(at, _)| std::mem::replace(&mut around[at], f32::NAN));

@@ -33,6 +33,8 @@ pub struct EpilogueArgs {
     arrays: Vec<EpilogueArray>,
     /// Matrices for the values after the first.
     outputs: Vec<(EpilogueArg, Matrices)>,
+    /// Vectors for results of rows.
+    of_rows: Vec<(EpilogueArg, Buffer)>,
 }
 
 enum EpilogueArray {
@@ -100,12 +102,22 @@ impl EpilogueArgs {
         };
         let arrays = on_host.operands.iter().map(array).collect::<Result<Vec<_>, _>>()?;
         let unwritten = vec![f32::NAN; count * size.m * size.n];
-        let outputs = spec.operands().into_iter().filter(EpilogueArg::is_output).map(|output| {
+        let (of_rows, outputs): (Vec<_>, Vec<_>) = spec
+            .operands()
+            .into_iter()
+            .filter(EpilogueArg::is_output)
+            .partition(EpilogueArg::is_row_result);
+        let of_rows = of_rows.into_iter().map(|output| {
+            let room = device.upload(&vec![f32::NAN; count * size.m])?;
+            Ok::<_, Error>((output, room))
+        });
+        let of_rows = of_rows.collect::<Result<Vec<_>, _>>()?;
+        let outputs = outputs.into_iter().map(|output| {
             let room = Matrices::new(device, &unwritten, batch, size.m, size.n, spec.pitched)?;
             Ok::<_, Error>((output, room))
         });
         let outputs = outputs.collect::<Result<Vec<_>, _>>()?;
-        Ok(Self { spec: spec.clone(), products, on_host, arrays, outputs })
+        Ok(Self { spec: spec.clone(), products, on_host, arrays, outputs, of_rows })
     }
 
     pub fn spec(&self) -> &SgemmSpec {
@@ -154,6 +166,9 @@ impl EpilogueArgs {
         }
         for (output, view) in &mut outputs {
             call = call.operand(&output.name, view);
+        }
+        for (output, vector) in &mut self.of_rows {
+            call = call.operand(&output.name, vector);
         }
         call.launch(a, b, c)
     }

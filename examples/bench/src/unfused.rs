@@ -68,7 +68,9 @@ impl<'o> UnfusedEpilogue<'o> {
         let (Some(vectors), [Some(m), Some(n), Some(k)]) = (vectors, extents) else {
             return Ok(None);
         };
-        if names_c && spec.scaled || spec.operands().iter().any(|o| o.along.is_of_batch()) {
+        if names_c && spec.scaled
+            || spec.operands().iter().any(|o| o.along.is_of_batch() || o.is_output())
+        {
             return Ok(None);
         }
         // cuBLAS applies the factors of `scaled`.

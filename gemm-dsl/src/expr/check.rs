@@ -7,6 +7,7 @@ use super::Closure;
 use super::literal;
 use super::parse::MAX_DEPTH;
 use super::range::IntRange;
+use super::row_results;
 use super::tree::{Binary, Block, ClosureParam, Let, Node, NodeKind, NodeSpan, Unary};
 use super::typing::{Float, Typing, ValueType};
 use crate::error::SpecError;
@@ -24,6 +25,9 @@ pub(super) fn check(closure: &Closure, typing: Option<&Typing>) -> Vec<SpecError
     let mut check = Checker::new(scope, typing);
     check.params(&closure.params);
     check.values(closure);
+    if check.faults.is_empty() {
+        check.faults = row_results::faults(closure);
+    }
     let unused = |known: &&Definition| !known.used && !known.name.starts_with('_');
     let unused: Vec<SpecError> = check
         .known

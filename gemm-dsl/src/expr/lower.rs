@@ -47,18 +47,26 @@ impl Closure {
     /// Returns the number of operations that compute the closure's values.
     pub(crate) fn operations(&self) -> u64 {
         let mut b = KernelBuilder::new(self.scope.key);
-        self.lower_all(&mut b).iter().map(|lowered| b.operations(lowered.function)).sum()
+        let lowered = self.row_results().lower(&mut b);
+        lowered.iter().map(|lowered| b.operations(lowered.function)).sum()
     }
 
     /// Declares a device function for each value of the closure, as [`Closure::lower`] does for
-    /// the first.
-    pub fn lower_all(&self, b: &mut KernelBuilder) -> Vec<Lowered> {
+    /// the first. `described` returns the name and the meaning of some values after the first.
+    pub(super) fn lower_values(
+        &self,
+        b: &mut KernelBuilder,
+        described: impl Fn(usize) -> Option<(String, String)>,
+    ) -> Vec<Lowered> {
         let first = self.lower(b);
         let others = (1..=self.others.len()).map(|nth| match &self.scope.typing {
             Some(typing) => {
-                let key = self.scope.key;
-                let meaning = format!("Value {} of `{key}` of the spec.", nth + 1);
-                self.lower_value(b, &format!("{key}_{}", nth + 1), typing, nth, &meaning)
+                let (name, meaning) = described(nth).unwrap_or_else(|| {
+                    let key = self.scope.key;
+                    let meaning = format!("Value {} of `{key}` of the spec.", nth + 1);
+                    (format!("{key}_{}", nth + 1), meaning)
+                });
+                self.lower_value(b, &name, typing, nth, &meaning)
             }
             None => {
                 unreachable!("ExprScope: only an epilogue has several values, and it has types")
@@ -129,7 +137,7 @@ impl Closure {
             [] => Some(Cow::Borrowed(&self.body)),
             _ => self.value_block(nth).map(Cow::Owned),
         };
-        let body = &*body.unwrap_or_else(|| unreachable!("lower_all: it has the n-th value"));
+        let body = &*body.unwrap_or_else(|| unreachable!("lower_values: it has the n-th value"));
         body.visit(&mut |e| match &e.kind {
             NodeKind::Name(name) => _ = read.insert(name.as_str()),
             NodeKind::Call(function, _) => library.define(b, *function),

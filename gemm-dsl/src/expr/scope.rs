@@ -26,7 +26,8 @@ pub struct ExprScope {
     pub results: usize,
     /// True if parameters and results may state their element types: `|x[m, n]: bf16| -> f32 …`.
     pub is_typed: bool,
-    /// True if the expression may fold a value over a row, as in `sum(x * x)`.
+    /// True if the expression may fold a value over a row, as in `sum(x * x)`. If it is not
+    /// [elementwise](Self::is_elementwise), only values after the first may do so.
     pub folds: bool,
     /// Integers that are in scope without a declaration, with their ranges.
     pub integers: &'static [(&'static str, IntRange)],
@@ -134,7 +135,7 @@ pub static EPILOGUE: ExprScope = ExprScope {
     output: Some(("c", &["m", "n"])),
     results: 4,
     is_typed: false,
-    folds: false,
+    folds: true,
     integers: &[
         ("m", IntRange::INDEX),
         ("n", IntRange::INDEX),

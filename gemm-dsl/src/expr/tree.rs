@@ -292,6 +292,46 @@ impl Node {
         }
     }
 
+    /// Visits the direct subexpressions, and those in the blocks of an `if`.
+    pub(super) fn children<'a>(&'a self, f: &mut impl FnMut(&'a Node)) {
+        match &self.kind {
+            NodeKind::Float(_) | NodeKind::Int(_) | NodeKind::Name(_) | NodeKind::Waves(..) => {}
+            NodeKind::Unary(_, e) | NodeKind::Fold(_, e) => f(e),
+            NodeKind::Binary(_, a, b, _) => {
+                f(a);
+                f(b);
+            }
+            NodeKind::If(cond, yes, no) => {
+                f(cond);
+                for block in [yes, no] {
+                    block.lets.iter().for_each(|definition| f(&definition.value));
+                    f(&block.value);
+                }
+            }
+            NodeKind::Call(_, args) => args.iter().for_each(f),
+        }
+    }
+
+    /// Visits the subexpressions as [`children`](Self::children) does, to change them.
+    pub(super) fn children_mut(&mut self, f: &mut impl FnMut(&mut Node)) {
+        match &mut self.kind {
+            NodeKind::Float(_) | NodeKind::Int(_) | NodeKind::Name(_) | NodeKind::Waves(..) => {}
+            NodeKind::Unary(_, e) | NodeKind::Fold(_, e) => f(e),
+            NodeKind::Binary(_, a, b, _) => {
+                f(a);
+                f(b);
+            }
+            NodeKind::If(cond, yes, no) => {
+                f(cond);
+                for block in [yes, no] {
+                    block.lets.iter_mut().for_each(|definition| f(&mut definition.value));
+                    f(&mut block.value);
+                }
+            }
+            NodeKind::Call(_, args) => args.iter_mut().for_each(f),
+        }
+    }
+
     /// Adds the names that the expression reads.
     pub(super) fn visit_read<'a>(&'a self, read: &mut HashSet<&'a str>) {
         self.visit(&mut |e| {

@@ -56,6 +56,10 @@ impl Extent {
     pub const BLOCKS: Extent = Extent("blocks");
     /// Number of clusters that share the output tiles.
     pub const CLUSTERS: Extent = Extent("clusters");
+    /// Number of rows of C whose folds are computed; for a batch, those of all its GEMMs.
+    pub const FOLD_ROWS: Extent = Extent("fold_rows");
+    /// Number of parts of each row that are folded.
+    pub const FOLD_PARTS: Extent = Extent("fold_parts");
     /// Row stride of a K-major split operand, including padding.
     pub const PITCH: Extent = Extent("pitch");
 }

@@ -104,6 +104,7 @@ pub use wgmma::WgmmaPlan;
 
 use super::{Decided, Faults, Passed, decided, facts};
 use crate::error::SpecErrors;
+use crate::expr::FoldOp;
 use crate::ir::Variant;
 use crate::spec::{Batch, Bounds, Epilogue, GemmLayout, GemmTypes, SgemmSpec, Sharing};
 use crate::target::arch::GRID_BLOCKS;
@@ -343,6 +344,12 @@ impl SgemmPlan {
     /// unchanged.
     pub fn epilogue(&self) -> Option<&Epilogue> {
         self.spec.epilogue.as_ref()
+    }
+
+    /// Operators of the epilogue's folds over the rows of C.
+    pub(crate) fn row_folds(&self) -> Vec<FoldOp> {
+        let folds = self.epilogue().map(|epilogue| epilogue.row_results().folds);
+        folds.into_iter().flatten().map(|fold| fold.op).collect()
     }
 
     /// Layouts of A and B.

@@ -2,7 +2,7 @@
 
 use super::table::hash;
 use super::table::{Datum, KeyKind, KeyValue};
-use crate::expr::{Closure, ClosureParam, EPILOGUE};
+use crate::expr::{Closure, ClosureParam, EPILOGUE, RowResults};
 use std::borrow::Cow;
 use std::fmt::{Display, Formatter, Result as Formatted};
 
@@ -46,9 +46,24 @@ impl Epilogue {
         Self(self.0.clone().with_swapped(&[["m", "n"], ["row", "col"]]))
     }
 
-    /// Returns the names of the matrices for the values after the first, which is C.
-    pub(crate) fn outputs(&self) -> impl Iterator<Item = Cow<'static, str>> + use<> {
-        OUTPUTS.iter().take(self.0.values().len() - 1).map(|name| Cow::Borrowed(*name))
+    /// Returns the values of elements, the folds over rows and the results of rows.
+    pub(crate) fn row_results(&self) -> RowResults {
+        self.0.row_results()
+    }
+
+    /// Returns true if a value folds the rows of C.
+    pub fn folds_rows(&self) -> bool {
+        self.0.first_fold().is_some()
+    }
+
+    /// Returns the names of the arrays for the values after the first, which is C. Each has
+    /// elements along [`Along::Mn`], or along [`Along::M`] for a result of rows.
+    pub(crate) fn outputs(&self) -> impl Iterator<Item = (Cow<'static, str>, Along)> {
+        let names = OUTPUTS.iter().take(self.0.values().len() - 1).enumerate();
+        names.map(|(nth, name)| {
+            let along = if self.0.is_of_row(nth + 1) { Along::M } else { Along::Mn };
+            (Cow::Borrowed(*name), along)
+        })
     }
 
     /// Returns the parameters after the accumulator, in order.
@@ -217,16 +232,29 @@ impl EpilogueArg {
         matches!(self.slot, ArgSlot::Output(_))
     }
 
+    /// Returns true if a launch writes one value for each row of C: it is a result of rows.
+    pub fn is_row_result(&self) -> bool {
+        self.is_output() && self.along == Along::M
+    }
+
     /// Returns the name of the argument's kind in a kernel's type.
     pub fn kind(&self) -> &'static str {
-        if self.is_output() { "Out" } else { self.along.kind() }
+        match (self.is_output(), self.along) {
+            (true, Along::M) => "OutM",
+            (true, _) => "Out",
+            (false, along) => along.kind(),
+        }
     }
 
     /// Returns a description of the argument for messages.
     pub fn meaning(&self) -> &'static str {
-        match self.is_output() {
-            true => "a matrix of the shape of C, to which a further value is written",
-            false => self.along.meaning(),
+        match (self.is_output(), self.along) {
+            (true, Along::M) => {
+                "a vector with an element for each row of C, to which the result of the row is \
+                 written"
+            }
+            (true, _) => "a matrix of the shape of C, to which a further value is written",
+            (false, along) => along.meaning(),
         }
     }
 }
@@ -272,7 +300,8 @@ mod tests {
     fn values_have_a_matrix_each() {
         assert_eq!(OUTPUTS.len() + 1, EPILOGUE.results);
         let epilogue: Epilogue = "|acc| (acc, 2.0 * acc, -acc)".parse().expect("three values");
-        assert_eq!(epilogue.outputs().collect::<Vec<_>>(), ["c2", "c3"]);
+        let outputs: Vec<_> = epilogue.outputs().map(|(name, _)| name).collect();
+        assert_eq!(outputs, ["c2", "c3"]);
     }
 
     /// Each index that the key allows belongs to one variant, and no other index does.

@@ -216,8 +216,9 @@ impl SgemmSpec {
         self.blocks_per_sm.unwrap_or(1)
     }
 
-    /// Returns true if each element of C is one sum, accumulated in ascending K. All such GEMMs of
-    /// the same matrices give the same bits, whatever their tiles.
+    /// Returns true if each element of C is one sum, accumulated in ascending K, and the epilogue
+    /// does not fold rows. All such GEMMs of the same matrices give the same bits, whatever their
+    /// tiles.
     pub fn is_invariant(&self) -> bool {
         self.splits_sums().is_none()
     }
@@ -272,7 +273,7 @@ impl SgemmSpec {
             name: _, layout: _, block: _, coarsen: _, unroll: _, tile: _, thread: _, fragment: _,
             float4: _, transpose: _, pad_a: _, pad_b: _, swizzle: _, prefetch: _, double_buffer: _,
             stages: _, spread: _, warp: _, raster: _, order: _, blocks_per_sm: _, bounds: _,
-            pitched: _, batch: _, products: _, scaled: _, epilogue: _, adjacent: _, b_in_parts: _,
+            pitched: _, batch: _, products: _, scaled: _, epilogue, adjacent: _, b_in_parts: _,
             stage_c: _,
             // `fold_tiles` needs `partials`, the other keys need `arith`.
             fold_tiles: _,
@@ -286,6 +287,8 @@ impl SgemmSpec {
             ("slices", *slices > 1),
             ("split_k", *split_k != SplitK::Partitions(1)),
             ("stream_k", *stream_k),
+            // The parts of a row are those of the tile.
+            ("epilogue", epilogue.as_ref().is_some_and(Epilogue::folds_rows)),
         ];
         splits.into_iter().find_map(|(key, splits)| splits.then_some(key))
     }

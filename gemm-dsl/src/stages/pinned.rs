@@ -146,9 +146,10 @@ fn reductions() -> Result<[PinnedSpec; 2], SpecErrors> {
     Ok([PinnedSpec::new("segments", "groups", &groups)?, runs])
 }
 
-/// GEMMs: a small one whose expression uses most features, one with two values, the fastest stage
-/// with a library function, a batch with several GEMMs per block, a batch of pointer lists, a batch
-/// with epilogue operands of each GEMM, a batch with three axes, and groups of rows.
+/// GEMMs: a small one whose expression uses most features, one with two values, one with a fold of
+/// each row, the fastest stage with a library function, a batch with several GEMMs per block, a
+/// batch of pointer lists, a batch with epilogue operands of each GEMM, a batch with three axes, and
+/// groups of rows.
 fn products() -> Result<Vec<PinnedSpec>, SpecErrors> {
     let small = "tile: 32x32x8, thread: 4x4, float4, epilogue: |acc| { let t = 0.5 * acc; \
                  if row == col { fma(t, t, f32(m * n)) } else { max(t, -1.0) } }";
@@ -165,8 +166,11 @@ fn products() -> Result<Vec<PinnedSpec>, SpecErrors> {
                    blocks_per_sm: 1, batch: grouped, epilogue: |acc, bias[batch, n]| relu(acc + bias)";
     let values = "tile: 32x32x16, thread: 4x4, float4, stages: 3, pitched, split_k: 4, \
                   epilogue: |acc, bias[n]| { let t = acc + bias; (relu(t), t) }";
+    let folds = "tile: 64x64x16, warp: 32x32, float4, mma: sync, arith: bf16, epilogue: |acc, \
+                 bias[n], eps| { let y = acc + bias; (y, rsqrt(sum(y * y) / f32(n) + eps)) }";
     let mut specs: Vec<(&str, &str, SgemmSpec)> =
         vec![("epilogue", "small", small.parse()?), ("epilogue", "values", values.parse()?)];
+    specs.push(("epilogue", "row_folds", folds.parse()?));
     for stage in super::sgemm().into_iter().filter(|stage| stage.name == "fastest") {
         let gelu = format!("{}, epilogue: |acc| gelu(acc)", stage.spec);
         specs.push(("epilogue", "fastest_gelu", gelu.parse()?));

@@ -21,6 +21,10 @@ impl<'a, E, O: OperandsFor<E>> SgemmCall<'a, E, O> {
                 return Err(Error::Scattered { argument, row_stride, col_stride });
             }
         }
+        let folds = self.epilogue.as_ref().filter(|of| of.expression().folds_rows());
+        if let Some(epilogue) = folds.filter(|_| !self.c.shape().is_row_major()) {
+            return Err(Error::FoldsOfColumns { epilogue: epilogue.text().to_owned() });
+        }
         let counts = [self.a.count(), self.b.count(), self.c.count()];
         let lists = [("a", self.a.is_list()), ("b", self.b.is_list()), ("c", self.c.is_list())];
         let first = |is_list| lists.into_iter().find(|(_, of)| *of == is_list);

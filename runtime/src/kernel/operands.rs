@@ -13,9 +13,9 @@ mod tuples;
 pub use named::{AnyOperand, ByName, Named};
 
 use crate::error::{Error, Result};
-use crate::operand::{Exclusive, Input, Shared, VectorOf};
+use crate::operand::{Exclusive, Input, Shared, VectorMutOf, VectorOf, Written};
 use crate::shape::{NamedBatch, Shape};
-use crate::view::{MatrixMut, MatrixMutOf, MatrixOf};
+use crate::view::{MatrixMutOf, MatrixOf};
 use gemm_dsl::ir::Operand;
 use gemm_dsl::spec::{Along, ArgSlot, EpilogueArg};
 use smallvec::SmallVec;
@@ -122,8 +122,33 @@ pub enum BatchM {}
 #[derive(Clone, Copy, Debug)]
 pub enum Out {}
 
+/// Kind of the vector for the result of the rows of C, such as `sum(acc * acc)`, among the further
+/// values of an epilogue. A call passes a mutable reference to a vector, such as a
+/// [`Buffer`](crate::Buffer), of at least m elements, after all operands that are read. In a batch
+/// it has m elements for each GEMM, one GEMM after the other.
+///
+/// ```
+/// use gemm_runtime::{Device, OutM, Sgemm, sgemm_kernel};
+///
+/// const NORMS: Sgemm<(OutM,)> = sgemm_kernel!(
+///     tile: 32x32x8, thread: 4x4, epilogue: |acc| (acc, sqrt(sum(acc * acc)))
+/// );
+///
+/// let device = Device::simulator();
+/// let x = device.upload_matrix(&[1.0, 2.0], 2, 1)?;
+/// let w = device.upload_matrix(&[3.0, -4.0], 1, 2)?;
+/// let (mut y, mut norms) = (device.alloc_matrix(2, 2)?, device.alloc(2)?);
+/// NORMS.call(&device).operands(&mut norms).launch(&x, &w, &mut y)?;
+/// assert_eq!(device.download(&y)?, [3.0, -4.0, 6.0, -8.0]);
+/// assert_eq!(device.download(&norms)?, [5.0, 10.0]);
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum OutM {}
+
 /// Kind of operand, as the type of an [`Sgemm`](crate::Sgemm) lists it: [`N`], [`M`], [`MN`],
-/// [`BatchItem`], [`BatchN`], [`BatchM`], `f32` for a scalar, or [`Out`] for a further result.
+/// [`BatchItem`], [`BatchN`], [`BatchM`], `f32` for a scalar, or [`Out`] or
+/// [`OutM`] for a further result.
 ///
 /// ```
 /// use gemm_runtime::bounds::OperandKind;
@@ -142,7 +167,8 @@ pub enum Out {}
             `f32` for a number",
     note = "a batch also has `BatchItem` for `factor[batch]`, `BatchN` for `bias[batch, n]` and \
             `BatchM` for `scale[batch, m]`",
-    note = "`Out` is the kind of the matrix for a further value of a tuple"
+    note = "`Out` is the kind of the matrix for a further value of a tuple, and `OutM` that of the \
+            vector for a fold of each row"
 )]
 pub trait OperandKind: sealed::Kind {}
 
@@ -174,7 +200,8 @@ pub trait Operands: sealed::Operands {
 
 /// Value for an operand of kind `K`: a reference to a vector of `f32` for [`N`], [`M`] and
 /// [`BatchItem`], a reference to a matrix of `f32` for [`MN`], [`BatchN`] and [`BatchM`], a mutable
-/// reference to a matrix of `f32` for [`Out`], and an `f32` for the kind `f32`.
+/// reference to a matrix of `f32` for [`Out`] and to a vector of `f32` for [`OutM`], and an `f32`
+/// for the kind `f32`.
 ///
 /// ```
 /// use gemm_runtime::bounds::OperandFor;
@@ -192,7 +219,8 @@ pub trait Operands: sealed::Operands {
     message = "`{Self}` cannot be an operand of kind `{K}`",
     label = "not accepted for an operand of kind `{K}`",
     note = "`N`, `M` and `BatchItem` take a reference to a vector of `f32`; `MN`, `BatchN` and \
-        `BatchM` a reference to a matrix of `f32`; `Out` a mutable one; `f32` takes a number"
+        `BatchM` a reference to a matrix of `f32`; `Out` a mutable one, and `OutM` one to a vector; \
+        `f32` takes a number"
 )]
 pub trait OperandFor<K>: sealed::Give {}
 
@@ -263,8 +291,8 @@ pub enum OperandForm {
     Number(f32),
     /// Array to be read: its number of elements, and the shape if it is a matrix.
     Array(usize, Option<Shape>),
-    /// Matrix to be written.
-    Output(Shape),
+    /// Array to be written: its number of elements, and the shape if it is a matrix.
+    Output(usize, Option<Shape>),
 }
 
 /// Forms of the operands of a call.
@@ -274,7 +302,7 @@ pub type OperandForms = SmallVec<[OperandForm; 4]>;
 /// padded. The rows of other matrices may have any stride in every kernel.
 pub(crate) fn has_padding(operands: &[EpilogueArg], forms: &[OperandForm]) -> bool {
     operands.iter().zip(forms).any(|(operand, form)| match (operand.along, form) {
-        (Along::Mn, OperandForm::Array(_, Some(shape)) | OperandForm::Output(shape)) => {
+        (Along::Mn, OperandForm::Array(_, Some(shape)) | OperandForm::Output(_, Some(shape))) => {
             shape.is_padded()
         }
         _ => false,
@@ -287,7 +315,7 @@ pub(crate) fn batches<'o>(
     forms: &[OperandForm],
 ) -> impl Iterator<Item = NamedBatch<'o>> {
     operands.iter().zip(forms).filter_map(|(operand, form)| match (operand.along, form) {
-        (Along::Mn, OperandForm::Array(_, Some(shape)) | OperandForm::Output(shape)) => {
+        (Along::Mn, OperandForm::Array(_, Some(shape)) | OperandForm::Output(_, Some(shape))) => {
             let axes = shape.batch.map(|batch| batch.array_axes()).unwrap_or_default();
             Some((&*operand.name, axes))
         }
@@ -301,8 +329,8 @@ pub enum OperandValue<'a> {
     Number(f32),
     /// Elements of an array, and the shape if it is a matrix.
     Array(Shared<'a, f32>, Option<Shape>),
-    /// Elements of a matrix to be written, and its shape.
-    Output(Exclusive<'a, f32>, Shape),
+    /// Elements of an array to be written, and the shape if it is a matrix.
+    Output(Exclusive<'a, f32>, Option<Shape>),
 }
 
 /// Values of the operands: arrays and scalars, each in the order of the kernel's operands.
@@ -310,7 +338,7 @@ pub enum OperandValue<'a> {
 pub struct GivenOperands<'a> {
     pub(super) arrays: SmallVec<[(Shared<'a, f32>, Option<Shape>); 2]>,
     pub(super) numbers: SmallVec<[f32; 4]>,
-    pub(super) outputs: SmallVec<[(Exclusive<'a, f32>, Shape); 1]>,
+    pub(super) outputs: SmallVec<[(Exclusive<'a, f32>, Option<Shape>); 1]>,
 }
 
 impl<'a> GivenOperands<'a> {
@@ -324,8 +352,9 @@ impl<'a> GivenOperands<'a> {
         self.arrays.iter_mut()
     }
 
-    /// Shapes of the matrices to be written, in the order of the kernel's operands.
-    pub fn outputs_mut(&mut self) -> impl Iterator<Item = &mut Shape> {
+    /// Shapes of the arrays to be written, as far as they are matrices, in the order of the kernel's
+    /// operands.
+    pub fn outputs_mut(&mut self) -> impl Iterator<Item = &mut Option<Shape>> {
         self.outputs.iter_mut().map(|(_, shape)| shape)
     }
 
@@ -346,7 +375,7 @@ pub fn arrays(operands: &[EpilogueArg]) -> impl Iterator<Item = (&EpilogueArg, O
     })
 }
 
-/// Matrices that the epilogue writes besides C, each with its operand.
+/// Arrays that the epilogue writes besides C, each with its operand.
 pub(super) fn outputs(operands: &[EpilogueArg]) -> impl Iterator<Item = (&EpilogueArg, Operand)> {
     operands.iter().filter_map(|argument| match argument.slot {
         ArgSlot::Output(nth) => Some((argument, Operand::Output(nth))),
@@ -433,7 +462,7 @@ macro_rules! kinds {
         )*
     };
 }
-kinds!(N, M, MN, BatchItem, BatchN, BatchM, f32, Out);
+kinds!(N, M, MN, BatchItem, BatchN, BatchM, f32, Out, OutM);
 
 impl<V: VectorOf<f32> + ?Sized> OperandFor<N> for &V {}
 impl<V: VectorOf<f32> + ?Sized> OperandFor<M> for &V {}
@@ -442,6 +471,7 @@ impl<V: VectorOf<f32> + ?Sized> OperandFor<BatchItem> for &V {}
 impl<V: MatrixOf<f32> + ?Sized> OperandFor<BatchN> for &V {}
 impl<V: MatrixOf<f32> + ?Sized> OperandFor<BatchM> for &V {}
 impl<V: MatrixMutOf<f32> + ?Sized> OperandFor<Out> for &mut V {}
+impl<V: VectorMutOf<f32> + ?Sized> OperandFor<OutM> for &mut V {}
 impl OperandFor<f32> for f32 {}
 
 impl<V: Input<Element = f32> + ?Sized> sealed::Give for &V {
@@ -456,13 +486,14 @@ impl<V: Input<Element = f32> + ?Sized> sealed::Give for &V {
     }
 }
 
-impl<V: MatrixMutOf<f32> + ?Sized> sealed::Give for &mut V {
+impl<V: Written<f32> + ?Sized> sealed::Give for &mut V {
     fn form(&self) -> OperandForm {
-        OperandForm::Output(self.as_shape())
+        let (elements, shape) = self.input();
+        OperandForm::Output(elements.len(), shape)
     }
 
     fn give(&mut self) -> OperandValue<'_> {
-        let MatrixMut { elements, shape } = self.as_matrix_mut();
+        let (elements, shape) = self.output();
         OperandValue::Output(elements, shape)
     }
 }

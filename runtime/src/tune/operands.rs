@@ -123,6 +123,7 @@ impl TrialOperands {
             let vector = |len| device.alloc(len).map(Beside::Vector);
             let rows = |cols| one.matrices(device, (count, cols), false).map(Beside::Matrix);
             let array = match operand.along {
+                _ if operand.is_row_result() => vector(count * m)?,
                 _ if operand.is_output() => Beside::Matrix(each.matrices(device, (m, n), false)?),
                 Along::Nothing => Beside::Number,
                 Along::N => vector(n)?,
@@ -150,7 +151,8 @@ impl TrialOperands {
         for (operand, array) in beside {
             let view = match (array, operand.is_output()) {
                 (Beside::Number, _) => GivenView::Number,
-                (Beside::Vector(vector), _) => GivenView::Vector(vector),
+                (Beside::Vector(vector), true) => GivenView::Results(vector),
+                (Beside::Vector(vector), false) => GivenView::Vector(vector),
                 (Beside::Matrix(matrices), false) => GivenView::Read(matrices.view(device)?),
                 (Beside::Matrix(matrices), true) => GivenView::Written(matrices.view_mut(device)?),
             };
@@ -174,6 +176,8 @@ pub(super) struct TrialViews<'o> {
 enum GivenView<'o> {
     Number,
     Vector(&'o Buffer),
+    /// Vector to be written.
+    Results(&'o mut Buffer),
     Read(ReadView<'o>),
     Written(WrittenView<'o>),
 }
@@ -224,6 +228,7 @@ impl TrialViews<'_> {
 enum LaunchView<'o> {
     Number,
     Vector(&'o Buffer),
+    Results(&'o mut Buffer),
     Read(MatrixRef<'o>),
     Written(MatrixMut<'o>),
 }
@@ -239,6 +244,7 @@ impl TrialViews<'_> {
             let view = match view {
                 GivenView::Number => LaunchView::Number,
                 GivenView::Vector(vector) => LaunchView::Vector(vector),
+                GivenView::Results(vector) => LaunchView::Results(vector),
                 GivenView::Read(view) => LaunchView::Read(view.view()),
                 GivenView::Written(view) => LaunchView::Written(view.view_mut()),
             };
@@ -250,6 +256,7 @@ impl TrialViews<'_> {
             match view {
                 LaunchView::Number => named.push(name, 1.0),
                 LaunchView::Vector(vector) => named.push(name, *vector),
+                LaunchView::Results(vector) => named.push(name, &mut **vector),
                 LaunchView::Read(view) => named.push(name, &*view),
                 LaunchView::Written(view) => named.push(name, view),
             }

@@ -2,7 +2,7 @@
 
 use super::{MatrixMut, MatrixRef};
 use crate::matrix::Matrix;
-use crate::operand::{Exclusive, Input, Output, Shared, input, output};
+use crate::operand::{Exclusive, Input, Output, Shared, Written, input, output};
 use crate::shape::Shape;
 use gemm_dsl::target::element::Element;
 
@@ -152,22 +152,12 @@ impl<T: Element> AsMatrixMutOf<T> for MatrixMut<'_, T> {}
     label = "not a matrix of `{T}` to be written",
     note = "give an array on a device its shape with `MatrixMut::new(&mut array, rows, cols)?`"
 )]
-pub trait MatrixMutOf<T: Element>: AsMatrixMutOf<T> {
-    #[doc(hidden)]
-    fn as_shape(&self) -> Shape;
-}
+pub trait MatrixMutOf<T: Element>: AsMatrixMutOf<T> + Written<T> {}
 
-impl<T: Element> MatrixMutOf<T> for Matrix<T> {
-    fn as_shape(&self) -> Shape {
-        self.shape()
-    }
-}
-
-impl<T: Element> MatrixMutOf<T> for MatrixMut<'_, T> {
-    fn as_shape(&self) -> Shape {
-        self.shape
-    }
-}
+impl<T: Element> MatrixMutOf<T> for Matrix<T> {}
+impl<T: Element> MatrixMutOf<T> for MatrixMut<'_, T> {}
+impl<T: Element> Written<T> for Matrix<T> {}
+impl<T: Element> Written<T> for MatrixMut<'_, T> {}
 
 impl<T: Element> AsMatrix for Matrix<T> {
     fn as_matrix(&self) -> MatrixRef<'_, T> {

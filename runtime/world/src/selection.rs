@@ -8,7 +8,7 @@ use super::{
 use crate::staging::StagingBuffers;
 use crate::transposition::Transposition;
 use crate::{Error, Result};
-use gemm_dsl::spec::{GemmLayout, Lanes, SgemmSpec};
+use gemm_dsl::spec::{Epilogue, GemmLayout, Lanes, SgemmSpec};
 use gemm_runtime::internal::CachedProgram;
 use std::fmt;
 use std::sync::Arc;
@@ -135,6 +135,7 @@ impl CachedGemm {
         let Self { spec, line, transposition, said, .. } = &*self;
         check_layout(spec, said.lies)?;
         check_divided(line, spec)?;
+        check_whole_rows(line, spec)?;
         let [a, b, c] = &self.asked_layouts;
         let distributions = transposition.distributions(a, b, c);
         // With the sequential strategy, nothing is multiplied before all data has arrived.
@@ -265,6 +266,18 @@ pub(crate) fn check_layout(spec: &SgemmSpec, lies: Option<GemmLayout>) -> Result
                  {lies}` to the spec",
                 spec.layout
             ),
+        )),
+    }
+}
+
+/// Rejects epilogues that fold rows of C, because ranks may have only parts of the rows.
+fn check_whole_rows(line: &str, spec: &SgemmSpec) -> Result<()> {
+    match spec.epilogue.as_ref().is_some_and(Epilogue::folds_rows) {
+        false => Ok(()),
+        true => Err(impossible(
+            format!("`{line}`"),
+            "its epilogue folds the rows of C, of which a rank may have only a part. Fold C after \
+             the GEMM, or launch the kernel on one device",
         )),
     }
 }

@@ -2,12 +2,13 @@
 
 use gemm_runtime::half::bf16;
 use gemm_runtime::{
-    Buffer, ByName, Device, M, MN, Matrix, N, Out, Sgemm, SgemmKernel, sgemm, sgemm_kernel,
+    Buffer, ByName, Device, M, MN, Matrix, N, Out, OutM, Sgemm, SgemmKernel, sgemm, sgemm_kernel,
 };
 
 const PLAIN: SgemmKernel = sgemm_kernel!(block: 8x8);
 const BIASED: Sgemm<(N,)> = sgemm_kernel!(epilogue: |acc, bias[n]| acc + bias);
 const BOTH: Sgemm<(N, Out)> = sgemm_kernel!(epilogue: |acc, bias[n]| (relu(acc + bias), acc));
+const SUMS: Sgemm<(OutM,)> = sgemm_kernel!(epilogue: |acc| (acc, sum(acc)));
 const LAYER: Sgemm<(N, M, MN, f32)> = sgemm_kernel! {
     epilogue: |acc, bias[n], scale[m], residual[m, n], slope| acc * scale + bias + slope * residual
 };
@@ -30,6 +31,12 @@ fn results(device: &Device, bias: &Buffer, matrix: &Matrix, c: &mut Matrix) {
     let _ = BOTH.call(device).operands(bias);
     let _ = BOTH.call(device).operands((bias, matrix));
     let _ = BOTH.call(device).operands((c, bias));
+}
+
+/// The vector for a fold of each row is neither a matrix nor read.
+fn folds(device: &Device, sums: &Buffer, c: &mut Matrix) {
+    let _ = SUMS.call(device).operands(c);
+    let _ = SUMS.call(device).operands(sums);
 }
 
 fn not_what_it_takes(device: &Device, bias: Buffer, wide: &Buffer<f64>, matrix: &Matrix) {

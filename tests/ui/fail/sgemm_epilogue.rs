@@ -28,5 +28,12 @@ const _: SgemmKernel = sgemm_kernel!(epilogue: |acc| f32::max(acc, 0.0));
 const _: SgemmKernel = sgemm_kernel!(epilogue: |acc| if col > row { -inf } else { acc });
 const _: SgemmKernel = sgemm_kernel!(epilogue: |acc| max(acc, -1e999));
 const _: SgemmKernel = sgemm_kernel!(epilogue: |acc| acc + c);
+const _: SgemmKernel = sgemm_kernel!(epilogue: |acc| acc / sum(acc), block: 8x8);
+const _: SgemmKernel = sgemm_kernel!(epilogue: |acc| (acc, sum(acc) * f32(row)));
+const _: SgemmKernel = sgemm_kernel!(epilogue: |acc| sum(acc * acc), block: 8x8);
+const _: SgemmKernel = sgemm_kernel!(epilogue: |acc| (acc, sum(acc - max(acc))));
+const _: SgemmKernel = sgemm_kernel!(epilogue: |acc| (acc, if k > 0 { sum(acc) } else { 0.0 }));
+const _: SgemmKernel = sgemm_kernel!(epilogue: |acc| (acc, sum(row)));
+const _: SgemmKernel = sgemm_kernel!(epilogue: |acc| (acc, sum(acc, acc)));
 
 fn main() {}

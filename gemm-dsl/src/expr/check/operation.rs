@@ -163,6 +163,10 @@ impl Checker<'_> {
     ) -> Option<AbstractValue> {
         match value {
             AbstractValue::Float(_) => Some(value),
+            AbstractValue::Int(_) if !self.scope.is_elementwise() => {
+                self.fault(messages::fold_of_integer(self.scope.key, of, op));
+                None
+            }
             AbstractValue::Int(range) if range.fold(op).fits() => {
                 Some(AbstractValue::Int(range.fold(op)))
             }

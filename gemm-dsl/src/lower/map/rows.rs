@@ -19,7 +19,7 @@ use crate::ir::{
     VerifiedKernel,
 };
 use crate::lower::conversions::in_expression;
-use crate::lower::reduce::{extreme, none_added};
+use crate::lower::folds;
 use crate::plan::{MapPlan, RowClass};
 use crate::spec::Along;
 use crate::target::arch::WARP;
@@ -275,21 +275,10 @@ impl RowPart {
 
     /// Value of a fold without elements.
     fn identity(&self) -> Expr {
-        let one = |elem| match elem {
-            Elem::F32 => Expr::F32(1.0),
-            Elem::F64 => Expr::F64(1.0),
-            _ => Expr::I64(1),
-        };
-        let end = |greatest: bool| match (self.value, greatest) {
-            (ValueType::Int { most, .. }, true) => Expr::I64(most as i64),
-            (ValueType::Int { least, .. }, false) => Expr::I64(least as i64),
-            (_, greatest) => extreme(self.elem(), greatest),
-        };
-        match self.op() {
-            Some(FoldOp::Prod) => one(self.elem()),
-            Some(FoldOp::Max) => end(false),
-            Some(FoldOp::Min) => end(true),
-            Some(FoldOp::Sum) | None => none_added(self.elem()),
+        match (self.op(), self.value) {
+            (Some(FoldOp::Max), ValueType::Int { least, .. }) => Expr::I64(least as i64),
+            (Some(FoldOp::Min), ValueType::Int { most, .. }) => Expr::I64(most as i64),
+            (op, _) => folds::identity(op.unwrap_or(FoldOp::Sum), self.elem()),
         }
     }
 }

@@ -7,7 +7,7 @@ use super::simt::{naive, staged};
 use super::wgmma;
 use crate::ir::{IrError, KernelBuilder, Variant, VerifiedKernel};
 use crate::plan::{KernelKind, SgemmPlan};
-use crate::spec::{Batch, EpilogueInput, GemmLayout, Lanes};
+use crate::spec::{Along, Batch, EpilogueInput, GemmLayout, Lanes};
 
 /// Builds the kernel of a GEMM.
 pub(crate) fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
@@ -141,6 +141,9 @@ pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
     }
     b.title(format!("Generated from sgemm_kernel!({})", plan.spec()));
     b.variant(plan.variant());
+    if plan.epilogue().is_some_and(|epilogue| epilogue.folds_rows()) {
+        b.title("folds has FOLD_PARTS values of each row, which the kernel *_rows folds.");
+    }
     if plan.variant() == Variant::Scalar {
         b.title(scalar_text(plan));
     }
@@ -152,7 +155,8 @@ pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
 /// Matrices that the kernel writes.
 fn outputs_text(plan: &SgemmPlan) -> String {
     let others = plan.epilogue().into_iter().flat_map(|epilogue| epilogue.outputs());
-    let others: String = others.map(|name| format!(", {}", name.to_uppercase())).collect();
+    let others = others.filter(|(_, along)| *along == Along::Mn);
+    let others: String = others.map(|(name, _)| format!(", {}", name.to_uppercase())).collect();
     format!("C{others}")
 }
 

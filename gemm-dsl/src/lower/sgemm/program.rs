@@ -4,13 +4,15 @@ mod converted;
 mod steps;
 pub(crate) mod wgmma;
 
+use super::common::fold_parts::{self, FoldParts};
+use super::common::row_results;
 use super::common::split_k::{self, SplitSizes};
 use super::common::{schedule, stream_k, unrepresentable};
 use super::kernel::kernel;
 use crate::ir::program::{Program, Slot, Step};
 use crate::ir::{Elem, Expr, Extent, IrError, Operand, Ty, VerifiedProgram};
 use crate::plan::{KernelKind, SgemmPlan};
-use crate::spec::{self, Along, Batch, EpilogueArg, SgemmSpec, Sharing};
+use crate::spec::{self, Along, Batch, Epilogue, EpilogueArg, SgemmSpec, Sharing};
 
 /// Builds the program of a GEMM: one launch, or the launches of `wgmma` or `converted` if A and B
 /// are split. A kernel without guards needs at least one K tile. For K = 0 its guarded variant is
@@ -35,7 +37,7 @@ pub fn sgemm_with_splits(plan: &SgemmPlan, given: [bool; 2]) -> Result<VerifiedP
     let mut program = Program::default();
     let size = ProblemSize::declare(&mut program, plan);
     let mut bind = matrices(&mut program, plan, &size);
-    let alpha = epilogue_args(&mut program, plan, &size, &mut bind);
+    let BoundArgs { alpha, of_rows } = epilogue_args(&mut program, plan, &size, &mut bind);
     if let Some((nth, groups)) = plan.spec().offsets_input().zip(size.batch.clone()) {
         let offsets = Operand::Input(nth);
         bind.push(program.input(offsets, "offsets", Elem::U32, vec![groups + 1u64]));
@@ -48,14 +50,23 @@ pub fn sgemm_with_splits(plan: &SgemmPlan, given: [bool; 2]) -> Result<VerifiedP
         distribute_tiles(&mut program, plan, tiles.clone(), &size.k, size.sms.clone());
     shares.extend(persistent_blocks(&mut program, plan, tiles, &size));
     bind.extend(split_k::slots(&mut program, plan, sizes));
+    let folds = Folds::declare(&mut program, plan, &size)?;
+    shares.extend(folds.iter().map(|folds| (Extent::FOLD_PARTS, folds.parts.clone())));
+    bind.extend(folds.iter().map(|folds| (FoldParts::operand(), folds.slot)));
     let extents = size.extents(plan, &terms, shares);
     let ProblemSize { m, n, k, distinct, .. } = size;
+    let of_c = [m.clone(), n.clone(), k.clone()];
     let bindings = Bindings { bind, extents, size: [m, n, k], distinct, terms, given };
     program.steps = match (plan.kind(), plan.splits()) {
         (KernelKind::Wgmma(t), _) => wgmma::steps(&mut program, plan, t, bindings)?,
         (_, Some(splits)) => converted::steps(&mut program, plan, &splits, bindings)?,
         (_, None) => steps(&mut program, plan, bindings)?,
     };
+    if let Some(Folds { slot, rows, parts }) = folds {
+        let bind = [(FoldParts::operand(), slot)].into_iter().chain(of_rows).collect();
+        let step = row_results::step(&mut program, plan, bind, rows, parts, of_c)?;
+        program.steps.push(step);
+    }
     VerifiedProgram::new(program)
 }
 
@@ -160,19 +171,66 @@ fn matrices(program: &mut Program, plan: &SgemmPlan, size: &ProblemSize) -> Vec<
     vec![a, b, c]
 }
 
-/// Adds the arrays and numbers of the epilogue, also those that it writes. Returns alpha if the
-/// GEMM is scaled.
+/// Folds of the epilogue over the rows of C.
+struct Folds {
+    /// Array of the parts of each row.
+    slot: Slot,
+    /// Number of rows of the batch.
+    rows: Expr,
+    /// Number of parts of each row.
+    parts: Expr,
+}
+
+impl Folds {
+    fn declare(
+        program: &mut Program,
+        plan: &SgemmPlan,
+        size: &ProblemSize,
+    ) -> Result<Option<Self>, IrError> {
+        if !plan.epilogue().is_some_and(Epilogue::folds_rows) {
+            return Ok(None);
+        }
+        let rows = match &size.batch {
+            None => size.m.clone(),
+            Some(batch) => batch.clone() * size.m.clone(),
+        };
+        let parts = fold_parts::parts(plan, size.n.clone());
+        let parts = match plan.splits() {
+            None => parts,
+            Some(_) => parts.max(fold_parts::parts(&steps::f32_plan(plan)?, size.n.clone())),
+        };
+        let parts = program.value(parts);
+        let slot = fold_parts::slot(program, plan, rows.clone(), parts.clone());
+        Ok(Some(Self { slot, rows, parts }))
+    }
+}
+
+/// Arguments of the epilogue that a program binds apart from the others.
+struct BoundArgs {
+    /// Factor of A·B, if the GEMM is scaled.
+    alpha: Option<Expr>,
+    /// Results of rows.
+    of_rows: Vec<(Operand, Slot)>,
+}
+
+/// Adds the arrays and numbers of the epilogue, also those that it writes.
 fn epilogue_args(
     program: &mut Program,
     plan: &SgemmPlan,
     size: &ProblemSize,
     bind: &mut Vec<(Operand, Slot)>,
-) -> Option<Expr> {
-    let mut alpha = None;
-    for EpilogueArg { name, along, slot } in plan.spec().operands() {
+) -> BoundArgs {
+    let (mut alpha, mut of_rows) = (None, Vec::new());
+    for operand in plan.spec().operands() {
+        let is_of_row = operand.is_row_result();
+        let EpilogueArg { name, along, slot } = operand;
         let dims = match along {
             // All GEMMs of a batch share a vector without the index `batch`.
             Along::N => vec![size.n.clone()],
+            Along::M if is_of_row => {
+                let batch = size.batch.iter().cloned();
+                vec![batch.fold(size.m.clone(), |rows, batch| batch * rows)]
+            }
             Along::M => vec![size.m.clone()],
             Along::Mn => size.along_axes(&[&size.m, &size.n]),
             Along::Batch => size.batched(&[]),
@@ -184,6 +242,10 @@ fn epilogue_args(
             spec::ArgSlot::Array(nth) => {
                 bind.push(program.input(Operand::Input(nth), name, plan.types().acc, dims));
             }
+            spec::ArgSlot::Output(nth) if is_of_row => {
+                let (operand, elem) = (Operand::Output(nth), plan.types().c);
+                of_rows.push(program.output(operand, name, elem, dims));
+            }
             spec::ArgSlot::Output(nth) => {
                 bind.push(program.output(Operand::Output(nth), name, plan.types().c, dims));
             }
@@ -194,7 +256,7 @@ fn epilogue_args(
             }
         }
     }
-    alpha
+    BoundArgs { alpha, of_rows }
 }
 
 /// Effective K. By the rules of BLAS, A and B are not read if alpha is +0 or −0, and K is then 0.

@@ -112,6 +112,12 @@ pub(crate) fn no_accuracy(fault: &UnknownWord) -> SpecError {
 }
 
 pub(crate) fn varies(key: &'static str, value: &str) -> SpecError {
+    if key == "epilogue" {
+        let message = "the epilogue folds the rows of C in parts that depend on the tile, but all \
+                       rules of an `invariant` table give the same bits; leave the fold or \
+                       `invariant` out, or fold C with `row_kernel!`";
+        return SpecError::at_value(&[], message.to_owned());
+    }
     let said = if value.is_empty() { key.to_owned() } else { format!("{key}: {value}") };
     SpecError::at_value(
         &[],

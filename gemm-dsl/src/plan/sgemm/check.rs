@@ -81,7 +81,7 @@ fn operands_have_names(spec: &SgemmSpec, faults: &mut Faults) {
     let outputs: Vec<_> = spec.epilogue.iter().flat_map(Epilogue::outputs).collect();
     for (param, _) in spec.epilogue.iter().flat_map(Epilogue::named) {
         match param.name.as_str() {
-            name if outputs.iter().any(|output| output == name) => {
+            name if outputs.iter().any(|(output, _)| output == name) => {
                 faults.0.push(messages::name_of_output(param));
             }
             "a" | "b" => faults.0.push(messages::name_of_matrix(param)),

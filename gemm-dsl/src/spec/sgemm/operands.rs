@@ -37,9 +37,9 @@ impl SgemmSpec {
             slot.map(|slot| EpilogueArg { name, along, slot })
         });
         let outputs = self.epilogue.iter().flat_map(Epilogue::outputs).zip(1..);
-        let outputs = outputs.map(|(name, nth)| EpilogueArg {
+        let outputs = outputs.map(|((name, along), nth)| EpilogueArg {
             name,
-            along: Along::Mn,
+            along,
             slot: ArgSlot::Output(nth),
         });
         placed.flatten().chain(outputs).collect()

@@ -5,8 +5,8 @@ use super::{
     Along, EpilogueArg, GivenOperands, OperandForm, OperandForms, Operands, OperandsFor, sealed,
 };
 use crate::error::{Error, Result};
-use crate::operand::Input;
-use crate::view::MatrixMutOf;
+use crate::operand::{Input, Written};
+use crate::shape::Shape;
 use gemm_dsl::error::counted;
 use std::fmt;
 
@@ -40,7 +40,7 @@ use std::fmt;
 pub enum ByName {}
 
 /// Operand that can be passed by name: an `f32`, a reference to a vector or a matrix of `f32` on a
-/// device, or a mutable reference to a matrix that the epilogue writes besides C. These matrices
+/// device, or a mutable reference to a matrix or a vector that the epilogue writes besides C. These
 /// are called `c2`, `c3` and `c4`.
 ///
 /// ```
@@ -90,7 +90,7 @@ impl sealed::Operands for ByName {
 }
 
 impl<V: Input<Element = f32> + ?Sized> AnyOperand for &V {}
-impl<V: MatrixMutOf<f32> + ?Sized> AnyOperand for &mut V {}
+impl<V: Written<f32> + ?Sized> AnyOperand for &mut V {}
 impl AnyOperand for f32 {}
 impl OperandsFor<ByName> for Named<'_> {}
 
@@ -134,7 +134,9 @@ impl GiveAll for Named<'_> {
 fn fits(operand: &EpilogueArg, given: OperandForm) -> Result<()> {
     let (is_output, is_matrix) = (operand.is_output(), operand.along.is_matrix());
     let (found, remedy) = match (operand.along, given) {
-        (_, OperandForm::Output(_)) if is_output => return Ok(()),
+        (_, OperandForm::Output(_, shape)) if is_output && is_matrix == shape.is_some() => {
+            return Ok(());
+        }
         (Along::Nothing, OperandForm::Number(_)) => return Ok(()),
         (along, OperandForm::Array(_, shape))
             if along != Along::Nothing && is_matrix == shape.is_some() && !is_output =>
@@ -144,17 +146,21 @@ fn fits(operand: &EpilogueArg, given: OperandForm) -> Result<()> {
         (_, OperandForm::Number(number)) => {
             (format!("the number {number}"), "Upload the elements and pass a reference to them")
         }
-        (_, OperandForm::Output(shape)) => (
-            format!("a matrix of {}x{} to be written", shape.rows, shape.cols),
-            "Pass a shared reference, because the kernel only reads the operand",
-        ),
-        (along, OperandForm::Array(len, shape)) => {
-            let found = match shape {
-                None => format!("a vector of {}", counted(len as u64, "element")),
-                Some(shape) => format!("a matrix of {}x{}", shape.rows, shape.cols),
+        (_, OperandForm::Output(len, shape)) => {
+            let remedy = match (is_output, is_matrix) {
+                (false, _) => "Pass a shared reference, because the kernel only reads the operand",
+                (true, true) => "Pass a matrix, such as `MatrixMut::new(&mut elements, m, n)`",
+                (true, false) => "Pass a buffer, or a part of one, such as `&mut sums`",
             };
+            (format!("{} to be written", array(len, shape)), remedy)
+        }
+        (along, OperandForm::Array(len, shape)) => {
+            let found = array(len, shape);
             let remedy = match along {
-                _ if is_output => "Pass a mutable reference to a matrix, such as `&mut c2`",
+                _ if is_output && is_matrix => {
+                    "Pass a mutable reference to a matrix, such as `&mut c2`"
+                }
+                _ if is_output => "Pass a mutable reference to a vector, such as `&mut sums`",
                 Along::Nothing => "Pass the number itself, an `f32`",
                 Along::Mn => "Pass a view, such as `MatrixRef::new(&elements, m, n)`",
                 Along::BatchN => "Pass a view, such as `MatrixRef::new(&elements, batch, n)`",
@@ -166,4 +172,12 @@ fn fits(operand: &EpilogueArg, given: OperandForm) -> Result<()> {
     };
     let (operand, needed) = (operand.to_string(), operand.meaning());
     Err(Error::WrongOperand { operand, needed, found, remedy })
+}
+
+/// Description of an array for messages.
+fn array(len: usize, shape: Option<Shape>) -> String {
+    match shape {
+        None => format!("a vector of {}", counted(len as u64, "element")),
+        Some(shape) => format!("a matrix of {}x{}", shape.rows, shape.cols),
+    }
 }

@@ -248,6 +248,16 @@ pub(super) fn bind_beside<'n, B: Backend>(
         Along::BatchN => return bind(&operand.name, array, of_batch(), cols, false, fits),
         Along::BatchM => return bind(&operand.name, array, of_batch(), rows, false, fits),
         Along::Batch => (of_batch(), "matrix"),
+        Along::M if operand.is_row_result() => {
+            let count = products.unwrap_or(1) as u64;
+            let needed = elements(&operand.name, of_batch(), rows)?;
+            (
+                NamedExtent {
+                    name: if count == 1 { rows.name } else { "batch·m" }, value: needed
+                },
+                "row",
+            )
+        }
         // All GEMMs of a batch share the vector.
         Along::N => (cols, if is_transposed { "row" } else { "column" }),
         Along::M => (rows, if is_transposed { "column" } else { "row" }),

@@ -286,7 +286,7 @@ where
         }
         let names = operands::outputs(program.operands());
         for ((of, operand), (elements, shape)) in names.zip(beside.outputs) {
-            let shape = Some(turned(of, shape));
+            let shape = shape.map(|shape| turned(of, shape));
             used.push((of, operand, resolve_mut(on, elements, shape, &of.name)?));
         }
         let offsets = groups.as_ref().map(|(_, offsets)| offsets.locate(on)).transpose()?;

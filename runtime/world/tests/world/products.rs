@@ -216,6 +216,22 @@ fn operands_are_those_of_what_a_rank_has_of_c() {
     }
 }
 
+/// Ranks may have only parts of the rows that an epilogue folds.
+#[test]
+fn epilogues_that_fold_rows_are_refused() {
+    let spec = "pitched, epilogue: |acc| (acc, sum(acc))".parse().expect("sound");
+    let kernel = Sgemm::<ByName>::new(spec).expect("a kernel");
+    let of: Distribution = "4x4 rows".parse().expect("a distribution");
+    let found = World::simulated(1).expect("a world").run(|rank| {
+        let (a, mut sums) = (rank.upload(&of, &[1.0; 16])?, rank.device().alloc(4)?);
+        let mut c = rank.upload(&of, &[0.0; 16])?;
+        kernel.on(rank).operand("c2", &mut sums).launch(&a, &a, &mut c).map(drop)
+    });
+    let error = found.expect_err("a rank may have a part of a row");
+    assert!(matches!(error, Error::World(WorldError::Impossible { .. })), "{error}");
+    assert!(error.to_string().contains("folds the rows of C"), "{error}");
+}
+
 /// A table selects one rule for the whole GEMM, for any division between ranks and any padding.
 #[test]
 fn tables_have_the_same_bits_on_any_number_of_ranks() {

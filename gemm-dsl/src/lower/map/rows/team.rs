@@ -3,6 +3,7 @@
 use super::{Row, RowKernel, warps};
 use crate::expr::{FoldOp, RowPart};
 use crate::ir::{Access, BufferLayout, Change, Expr, For, Intrinsic, KernelBuilder, Unroll, Var};
+use crate::lower::folds;
 use crate::target::arch;
 
 const WARP: i32 = arch::WARP as i32;
@@ -67,14 +68,6 @@ impl RowPart {
 
     /// Combines two values of a fold.
     pub(super) fn combined(&self, a: Expr, b: Expr) -> Expr {
-        let is_float = self.elem().is_float();
-        match self.op() {
-            Some(FoldOp::Prod) => a * b,
-            Some(FoldOp::Max) if is_float => Expr::Call(Intrinsic::Maximum, vec![a, b]),
-            Some(FoldOp::Min) if is_float => Expr::Call(Intrinsic::Minimum, vec![a, b]),
-            Some(FoldOp::Max) => a.max(b),
-            Some(FoldOp::Min) => a.min(b),
-            Some(FoldOp::Sum) | None => a + b,
-        }
+        folds::combined(self.op().unwrap_or(FoldOp::Sum), self.elem(), a, b)
     }
 }

@@ -5,6 +5,7 @@
 use super::accumulators::Accumulators;
 use super::intra_block_reduction::SlicePartials;
 use super::loops::over;
+use super::row_folds::RowValues;
 use super::split_k::SplitKWorkspace;
 use crate::ir::{Access, BufferId, BufferLayout, Change, Const, Expr, For, KernelBuilder, Unroll};
 use crate::lower::sgemm::common::accumulator_tile::{AccumulatorTile, TileParts};
@@ -118,9 +119,11 @@ struct Outputs<'a> {
 }
 
 /// Row of C, with the epilogue operands loaded so far.
-struct OutputRow {
+struct OutputRow<'r> {
     row: Expr,
     operands: EpilogueArgs,
+    /// Values of the folds over the row.
+    folds: Option<&'r RowValues>,
 }
 
 /// Accumulators of adjacent outputs: the index of the first one among the thread's columns, its
@@ -154,7 +157,8 @@ fn outputs(
         let row = b.let_("row", block.origin.row + block.rows.element(m.clone()));
         guarded(b, guards, Expr::from(row).lt(p.end_of_rows()), |b| {
             let operands = operands.row(b, &row.into());
-            let row = OutputRow { row: row.into(), operands };
+            let values = finish.folds.as_ref().map(|folds| folds.start(b));
+            let row = OutputRow { row: row.into(), operands, folds: values.as_ref() };
             let width = block.epilogue.width();
             if width > 1 {
                 let vectors = block.cols.name / width as i32;
@@ -179,6 +183,9 @@ fn outputs(
                         );
                     });
                 });
+            }
+            if let Some((folds, values)) = finish.folds.as_ref().zip(row.folds) {
+                folds.leave(b, block, &row.row, values);
             }
         });
     });
@@ -276,6 +283,8 @@ impl StagedSums<'_> {
         let outputs = Outputs { block, finish, guards };
         let each =
             For::below(0, *all).change(Change::Add((width as i32).into())).unroll(Unroll::By(1));
+        let values = finish.folds.as_ref().map(|folds| folds.start(b));
+        let folds = finish.folds.as_ref().zip(values.as_ref());
         b.loop_("i", each, |b, i| {
             let m = b.let_("m", first.clone() + Expr::from(i) / block.cols.name);
             let row = b.let_("row", block.origin.row + block.rows.element(m.into()));
@@ -286,11 +295,18 @@ impl StagedSums<'_> {
             };
             let col = Expr::from(b.let_("col", block.origin.col + col));
             let of_row = Expr::from(row).lt(p.end_of_rows());
+            if let Some((folds, values)) = folds {
+                b.if_(n.clone().equals(0), |b| folds.reset(b, values));
+            }
             // A vector store checks its columns itself.
-            let inside = if width > 1 { of_row } else { of_row.and(col.clone().lt(p.n)) };
+            let inside = match width {
+                1 => of_row.clone().and(col.clone().lt(p.n)),
+                _ => of_row.clone(),
+            };
+            let is_last = (n.clone() + width as i32).equals(block.cols.name);
             guarded(b, guards, inside, |b| {
                 let operands = self.operands.row(b, &row.into());
-                let row = OutputRow { row: row.into(), operands };
+                let row = OutputRow { row: row.into(), operands, folds: values.as_ref() };
                 let each = (0..width as i32).map(|j| {
                     let name = if width > 1 { format!("sum_{j}") } else { "sum".to_owned() };
                     b.let_(&name, self.at(Expr::from(i) + j).load()).into()
@@ -301,6 +317,10 @@ impl StagedSums<'_> {
                     _ => outputs.vector(b, &row, &sums),
                 }
             });
+            if let Some((folds, values)) = folds {
+                let ends = if guards { is_last.and(of_row) } else { is_last };
+                b.if_(ends, |b| folds.leave(b, block, &row.into(), values));
+            }
         });
     }
 }
@@ -340,18 +360,21 @@ fn columns(
 
 impl Outputs<'_> {
     /// Stores output `j` of `sums`.
-    fn one(&self, b: &mut KernelBuilder, row: &OutputRow, j: usize, sums: &OutputSums) {
+    fn one(&self, b: &mut KernelBuilder, row: &OutputRow<'_>, j: usize, sums: &OutputSums) {
         let [n, col] = [&sums.n, &sums.col].map(|first| first.clone() + j as i32);
         let held = row.operands.rest(b, ElementOfC { row: &row.row, col: &col }, n, false);
         let at = ElementOfC { row: &row.row, col: &col };
-        let values = self.finish.values(sums.each[j].clone(), at, &held, 0);
-        for (output, value) in self.finish.outputs().iter().zip(values) {
+        let mut values = self.finish.values(sums.each[j].clone(), at, &held, 0).into_iter();
+        for (output, value) in self.finish.outputs().iter().zip(values.by_ref()) {
             b.store(output.at(row.row.clone(), col.clone()), value);
+        }
+        if let Some((folds, kept)) = self.finish.folds.as_ref().zip(row.folds) {
+            folds.add(b, kept, j, values);
         }
     }
 
     /// Stores a vector of adjacent elements of a row, in each output.
-    fn whole(&self, b: &mut KernelBuilder, row: &OutputRow, sums: &OutputSums) {
+    fn whole(&self, b: &mut KernelBuilder, row: &OutputRow<'_>, sums: &OutputSums) {
         let held = row.operands.rest(
             b,
             ElementOfC { row: &row.row, col: &sums.col },
@@ -363,11 +386,19 @@ impl Outputs<'_> {
             Some(whole) if self.finish.is_identity() => vec![whole.clone()],
             _ => {
                 let mut vectors = vec![Vec::new(); outputs.len()];
+                let mut arguments = Vec::new();
                 for (j, sum) in sums.each.iter().enumerate() {
                     let col = sums.col.clone() + j as i32;
                     let at = ElementOfC { row: &row.row, col: &col };
-                    let values = self.finish.values(sum.clone(), at, &held, j);
-                    vectors.iter_mut().zip(values).for_each(|(vector, value)| vector.push(value));
+                    let mut values = self.finish.values(sum.clone(), at, &held, j).into_iter();
+                    let stored = vectors.iter_mut().zip(values.by_ref());
+                    stored.for_each(|(vector, value)| vector.push(value));
+                    arguments.push(values);
+                }
+                if let Some((folds, kept)) = self.finish.folds.as_ref().zip(row.folds) {
+                    for (j, arguments) in arguments.into_iter().enumerate() {
+                        folds.add(b, kept, j, arguments);
+                    }
                 }
                 vectors.into_iter().map(Expr::Pack).collect()
             }
@@ -378,7 +409,7 @@ impl Outputs<'_> {
     }
 
     /// Stores the existing outputs of a vector.
-    fn vector(&self, b: &mut KernelBuilder, row: &OutputRow, sums: &OutputSums) {
+    fn vector(&self, b: &mut KernelBuilder, row: &OutputRow<'_>, sums: &OutputSums) {
         let (p, col) = (&self.block.problem, &sums.col);
         if !self.block.epilogue.straddles() || !self.guards {
             // N is a multiple of a vector's elements, so a vector is either inside C or outside C

@@ -312,6 +312,7 @@ pub(crate) fn outputs(
 ) -> Vec<Matrix> {
     let vectors = plan.epilogue_plan().is_some_and(|epilogue| epilogue.width() > 1);
     let outputs = plan.spec().operands().into_iter().filter(EpilogueArg::is_output);
+    let outputs = outputs.filter(|output| !output.is_row_result());
     let outputs = outputs.map(|operand| {
         let ArgSlot::Output(nth) = operand.slot else { unreachable!("is_output: it is written") };
         let of = Operand::Output(nth);

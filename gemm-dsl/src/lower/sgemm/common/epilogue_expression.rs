@@ -3,13 +3,14 @@
 
 use super::epilogue_args;
 use super::problem::{GemmProblem, Matrix};
+use super::row_folds::RowFolds;
 use crate::expr::Lowered;
 use crate::ir::{Elem, Expr, Extent, FunctionId, KernelBuilder, Scalar, Ty};
 use crate::lower::sgemm::common::epilogue_args::{
     ArgIndex, C, ElementOfC, EpilogueArgs, LoadedArgs,
 };
 use crate::plan::SgemmPlan;
-use crate::spec::{EpilogueInput, SgemmSpec};
+use crate::spec::SgemmSpec;
 
 /// Computation of the stored values from an accumulator.
 pub(crate) struct EpilogueExpression<'p> {
@@ -23,6 +24,8 @@ pub(crate) struct EpilogueExpression<'p> {
     outputs: Vec<Matrix>,
     /// Extent of K, which is the full extent even if alpha is zero.
     depth: Scalar,
+    /// Folds of the epilogue over the rows of C.
+    pub folds: Option<RowFolds<'p>>,
 }
 
 /// Function and operands of `alpha * acc + beta * c`.
@@ -37,7 +40,7 @@ impl<'p> EpilogueExpression<'p> {
     /// Declares the parameters after those of the GEMM, and the device functions.
     pub(crate) fn declare(
         b: &mut KernelBuilder,
-        plan: &SgemmPlan,
+        plan: &'p SgemmPlan,
         problem: &'p GemmProblem,
     ) -> Self {
         let spec = plan.spec();
@@ -53,15 +56,14 @@ impl<'p> EpilogueExpression<'p> {
             c: operands.nth(C),
         });
         let closure = plan.epilogue().map(|epilogue| {
-            let taken = epilogue.named().map(|(param, named)| match named {
-                EpilogueInput::Output => operands.nth(C),
-                EpilogueInput::Operand(_) => operands.nth(&param.name),
-            });
-            (epilogue.closure().lower_all(b), taken.collect())
+            let elements = epilogue.row_results();
+            let taken = elements.params().iter().skip(1).map(|param| operands.nth(&param.name));
+            (elements.lower(b), taken.collect())
         });
+        let folds = RowFolds::new(plan, problem);
         let others = epilogue_args::outputs(b, plan, problem);
         let outputs = [problem.c()].into_iter().chain(others).collect();
-        Self { problem, operands, scaled, closure, outputs, depth }
+        Self { problem, operands, scaled, closure, outputs, depth, folds }
     }
 
     /// Returns true if accumulators are stored unchanged.
@@ -83,8 +85,8 @@ impl<'p> EpilogueExpression<'p> {
         &self.outputs
     }
 
-    /// Values to store for the element of C at `at`, one for each output. It is the j-th of the
-    /// elements whose operands are in `held`.
+    /// Values to store for the element of C at `at`, one for each output, followed by the arguments
+    /// of folds. It is the j-th of the elements whose operands are in `held`.
     pub(crate) fn values(
         &self,
         sum: Expr,

@@ -1,6 +1,7 @@
 //! Operands and extents of a GEMM as kernel parameters, and the launch requirements for them.
 
 use super::batch_axes::{BatchAxes, BatchIndex, axes_of, batched, declare_axes, distance_name};
+use super::fold_parts::FoldParts;
 use super::groups::Groups;
 use super::sharing::{MAX_PARTITIONS, TileDistribution, TileSharers, most_columns};
 use crate::ir::{
@@ -74,6 +75,10 @@ pub(crate) struct GemmProblem {
     pub end_of_group: Option<Var>,
     /// Numbers of distinct matrices A and B in a batch, for kernels that take splits.
     pub distinct: Option<[Scalar; 2]>,
+    /// Parts of the epilogue's folds over rows.
+    pub folds: Option<FoldParts>,
+    /// True if kernels with other tiles may store the same parts, so that all store all of them.
+    pub shares_folds: bool,
 }
 
 /// Names and operands of A, B and C.
@@ -215,6 +220,11 @@ impl GemmProblem {
         Self { distinct, ..self }
     }
 
+    /// Marks the kernel as one of several that may store the parts of folds.
+    pub fn sharing_folds(self) -> Self {
+        Self { shares_folds: true, ..self }
+    }
+
     /// Drops A and B, which builders of the result do not select.
     pub fn without_factors(self) -> Self {
         let [_, _, c] = self.matrices;
@@ -343,6 +353,16 @@ impl GemmProblem {
                 (partitions, TileDistribution::declare(b, plan))
             }
         };
+        let folds = match takes {
+            TakenMatrices::Factors => None,
+            TakenMatrices::All | TakenMatrices::Result => {
+                let has_folds = plan.epilogue().is_some_and(|epilogue| epilogue.folds_rows());
+                let rows = batch.map_or(m.into(), |batch| {
+                    Expr::from(batch.count).wide() * Expr::from(m).wide()
+                });
+                has_folds.then(|| FoldParts::declare(b, plan, rows))
+            }
+        };
         let problem = Self {
             matrices,
             m,
@@ -357,6 +377,8 @@ impl GemmProblem {
             groups,
             end_of_group: None,
             distinct: None,
+            folds,
+            shares_folds: plan.splits().is_some(),
         };
         problem.requirements(b, plan, &arrays);
         problem

@@ -54,20 +54,29 @@ pub(super) fn without_terms(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError>
     })
 }
 
+fn fallback_name(plan: &SgemmPlan) -> String {
+    format!("{}_f32", plan.kernel_name())
+}
+
+/// Plan of the `f32` kernels that a GEMM with splits also has.
+pub(super) fn f32_plan(plan: &SgemmPlan) -> Result<SgemmPlan, IrError> {
+    plan.in_f32().map_err(|faults| IrError {
+        kernel: fallback_name(plan),
+        rule: format!("the spec of the fallback has no plan: {faults}"),
+    })
+}
+
 /// Builds an `f32` kernel for the shapes of the plan's kernel.
 pub(super) fn fallback(
     plan: &SgemmPlan,
     title: &'static str,
     body: impl FnOnce(&mut KernelBuilder, &Frame<'_>, GemmProblem),
 ) -> Result<VerifiedKernel, IrError> {
-    let name = format!("{}_f32", plan.kernel_name());
-    let own = plan.in_f32().map_err(|faults| IrError {
-        kernel: name.clone(),
-        rule: format!("the spec of the fallback has no plan: {faults}"),
-    })?;
+    let name = fallback_name(plan);
+    let own = f32_plan(plan)?;
     let mut b = KernelBuilder::new(name.clone());
     head(&mut b, &own);
-    let problem = GemmProblem::declare(&mut b, &own, TakenMatrices::All);
+    let problem = GemmProblem::declare(&mut b, &own, TakenMatrices::All).sharing_folds();
     if !plan.guarded() {
         // The accepted M and N must not depend on K.
         let (rows, cols) = plan.cluster_tile();

@@ -7,6 +7,7 @@ use crate::lower::sgemm::common::accumulators::partial_sums;
 use crate::lower::sgemm::common::epilogue_args::ElementOfC;
 use crate::lower::sgemm::common::epilogue_expression::EpilogueExpression;
 use crate::lower::sgemm::common::problem::GemmProblem;
+use crate::lower::sgemm::common::row_folds::RowValues;
 use crate::lower::sgemm::common::schedule::{self, TileExtents};
 use crate::plan::{NaivePlan, SgemmPlan};
 
@@ -53,16 +54,39 @@ pub(crate) fn body(
     match coarsen {
         None => {
             let col = b.let_("col", origin.col + thread_col);
-            output(b, plan, problem, finish, row, col);
+            let values = finish.folds.as_ref().map(|folds| folds.start(b));
+            output(b, plan, problem, finish, [row, col], values.as_ref());
+            leave(b, plan, problem, finish, row, col.into(), values.as_ref());
         }
         Some(coarsen) => {
             let first = b.let_("first_col", origin.col + thread_col * coarsen);
+            let values = finish.folds.as_ref().map(|folds| folds.start(b));
             b.comment("Outputs of this thread, one complete dot product after the other.");
             b.loop_("j", For::below(0, coarsen).unroll(Unroll::By(1)), |b, j| {
                 let col = b.let_("col", first + j);
-                output(b, plan, problem, finish, row, col);
+                output(b, plan, problem, finish, [row, col], values.as_ref());
             });
+            let part = Expr::from(first) / coarsen;
+            leave(b, plan, problem, finish, row, part, values.as_ref());
         }
+    }
+}
+
+/// Stores the thread's part of the folds over its row, if the row exists.
+fn leave(
+    b: &mut KernelBuilder,
+    plan: &SgemmPlan,
+    problem: &GemmProblem,
+    finish: &EpilogueExpression<'_>,
+    row: Var,
+    part: Expr,
+    values: Option<&RowValues>,
+) {
+    let Some((folds, values)) = finish.folds.as_ref().zip(values) else { return };
+    let store = |b: &mut KernelBuilder| folds.leave_at(b, part, &row.into(), values);
+    match plan.guarded() {
+        true => b.if_(Expr::from(row).lt(problem.m), store),
+        false => store(b),
     }
 }
 
@@ -72,16 +96,19 @@ fn output(
     plan: &SgemmPlan,
     problem: &GemmProblem,
     finish: &EpilogueExpression<'_>,
-    row: Var,
-    col: Var,
+    [row, col]: [Var; 2],
+    folded: Option<&RowValues>,
 ) {
     let write = |b: &mut KernelBuilder| {
         let sum = dot_product(b, plan, problem, row, col);
         let at = ElementOfC { row: &row.into(), col: &col.into() };
         let held = finish.operands.rest(b, at, 0.into(), false);
-        let values = finish.values(sum, at, &held, 0);
-        for (output, value) in finish.outputs().iter().zip(values) {
+        let mut values = finish.values(sum, at, &held, 0).into_iter();
+        for (output, value) in finish.outputs().iter().zip(values.by_ref()) {
             b.store(output.at(row, col), value);
+        }
+        if let Some((folds, folded)) = finish.folds.as_ref().zip(folded) {
+            folds.add(b, folded, 0, values);
         }
     };
     if plan.guarded() {

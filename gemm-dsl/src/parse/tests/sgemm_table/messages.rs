@@ -13,6 +13,9 @@ const BY_LANES: &str = "`lanes: k` computes several partial sums per element, bu
 const BY_SLICES: &str = "`slices: 2` computes several partial sums per element, but rules of an \
                          `invariant` table compute one sum, in ascending K; leave `slices` or \
                          `invariant` out";
+const BY_PARTS: &str = "the epilogue folds the rows of C in parts that depend on the tile, but all \
+                        rules of an `invariant` table give the same bits; leave the fold or \
+                        `invariant` out, or fold C with `row_kernel!`";
 const LATE: &str = "`invariant` applies to all rules; move it before the first one";
 const TWICE: &str = "`invariant` is given already; leave this one out";
 const LATE_CLASS: &str = "`accuracy` applies to all rules; move it before the first one";
@@ -107,6 +110,7 @@ const TABLES: &[Faulty] = &[
     ("invariant; m < 2 => unroll: 2, partials: 2; else =>", &[("2", TWO_SUMS)]),
     ("invariant; m < 2 => thread: 1x4, float4; n < 2 => lanes: k; else =>", &[("k", BY_LANES)]),
     ("invariant; m < 2 => thread: 1x4, slices: 2; else =>", &[("2", BY_SLICES)]),
+    ("invariant; else => epilogue: |acc| (acc, sum(acc))", &[("|acc| (acc, sum(acc))", BY_PARTS)]),
     // Another fault of the rule comes first.
     (
         "invariant; else => unroll: 3, partials: 2",

@@ -31,6 +31,9 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) {
     } else if spec.converts_matrices() {
         faults.0.push(converted("convert", &format!("convert: {}", Convert::Matrix)));
     }
+    if spec.epilogue.as_ref().is_some_and(Epilogue::folds_rows) {
+        faults.0.push(folded_rows());
+    }
     for (param, input) in spec.epilogue.iter().flat_map(Epilogue::named) {
         if input == EpilogueInput::Operand(Along::BatchM) {
             let name = &param.name;
@@ -99,5 +102,14 @@ fn converted(key: &'static str, entry: &str) -> SpecError {
             "`{entry}` multiplies copies of A and B that an earlier launch converts, and `batch: \
              grouped` has one launch; leave `{key}` out"
         ),
+    )
+}
+
+fn folded_rows() -> SpecError {
+    SpecError::at_value(
+        &["epilogue", "batch"],
+        "the epilogue folds rows of C by a second launch, and `batch: grouped` has one launch; fold \
+         the rows of C with `row_kernel!`"
+            .into(),
     )
 }
