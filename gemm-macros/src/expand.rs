@@ -24,8 +24,9 @@ pub(crate) fn reduce(input: TokenStream) -> TokenStream {
         Ok(parts) => parts,
         Err(error) => return error.into_compile_error(),
     };
-    let ReduceTokens { plan, inputs, results } = parse::reduce(spec);
-    let [inputs, results] = [inputs, results].map(|elems| types(&runtime, elems.as_deref()));
+    let ReduceTokens { plan, inputs, numbers, results } = parse::reduce(spec);
+    let inputs = types(&runtime, inputs.as_deref(), &numbers);
+    let results = types(&runtime, results.as_deref(), &[]);
     let artifact = plan.and_then(|plan| checked(plan.artifact()));
     expression(&runtime, &quote!(#runtime::ReduceKernel::<#inputs, #results>), artifact)
 }
@@ -86,8 +87,9 @@ pub(crate) fn reduce_table(input: TokenStream) -> TokenStream {
         Ok(parts) => parts,
         Err(error) => return error.into_compile_error(),
     };
-    let ReduceTableTokens { table, inputs, results } = parse::reduce_table(rules);
-    let [inputs, results] = [inputs, results].map(|elems| types(&runtime, elems.as_deref()));
+    let ReduceTableTokens { table, inputs, numbers, results } = parse::reduce_table(rules);
+    let inputs = types(&runtime, inputs.as_deref(), &numbers);
+    let results = types(&runtime, results.as_deref(), &[]);
     let text = checked_rules(table);
     parsed_once(&runtime, "ReduceSlot", &quote!(#runtime::ReduceTable::<#inputs, #results>), text)
 }
@@ -159,15 +161,20 @@ fn parsed_once(
     })
 }
 
-/// Returns the Rust types of the arrays: one type, or a tuple. If they are unknown, returns `_`,
-/// which type inference resolves.
-fn types(runtime: &TokenStream, elems: Option<&[Elem]>) -> TokenStream {
-    match elems {
-        None => quote!(_),
-        Some([one]) => rust_type(runtime, *one),
-        Some(several) => {
+/// Returns the Rust types of the arrays and of the numbers after them: one type, or a tuple. If the
+/// arrays are unknown, returns `_`, which type inference resolves.
+fn types(runtime: &TokenStream, elems: Option<&[Elem]>, numbers: &[Elem]) -> TokenStream {
+    match (elems, numbers) {
+        (None, _) => quote!(_),
+        (Some([one]), []) => rust_type(runtime, *one),
+        (Some(several), numbers) => {
             let several = several.iter().map(|elem| rust_type(runtime, *elem));
-            quote!((#(#several),*))
+            let numbers = numbers.iter().map(|elem| {
+                let number = rust_type(runtime, *elem);
+                quote!(#runtime::Number<#number>)
+            });
+            let all = several.chain(numbers);
+            quote!((#(#all),*))
         }
     }
 }

@@ -10,7 +10,9 @@ pub use map::{
     InPlace, MapCall, MapInput, MapInputs, MapKind, MapOperands, MapOutputs, MapResult, MapResults,
     Maps,
 };
-pub use reduce::{Elements, Folds, InputsFor, NamedArrays, ReduceTable, ResultsFor};
+pub use reduce::{
+    Elements, FoldNumber, Folds, InputsFor, NamedArrays, Number, ReduceTable, ResultsFor,
+};
 pub(crate) use sgemm::{
     Chooses, GemmMatrices, NamedMatrix, extents, launch_chosen, problem, shape_on,
 };

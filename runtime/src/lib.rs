@@ -136,7 +136,7 @@ pub use gemm_dsl::tables::{KernelTable, SgemmShape};
 pub use gemm_dsl::target::element::Element;
 pub use half;
 pub use kernel::operands::{BatchItem, BatchM, BatchN, ByName, M, MN, N, Out};
-pub use kernel::{InPlace, Map, ReduceKernel, ReduceTable, Sgemm, SgemmKernel, SgemmTable};
+pub use kernel::{InPlace, Map, Number, ReduceKernel, ReduceTable, Sgemm, SgemmKernel, SgemmTable};
 pub use list::{MatrixList, MatrixListMut};
 pub use matrix::Matrix;
 pub use report::{LaunchReport, StepReport};
@@ -162,8 +162,8 @@ pub mod bounds {
         AnyOperand, Named, OperandFor, OperandKind, Operands, OperandsFor,
     };
     pub use crate::kernel::{
-        Elements, InputsFor, MapInput, MapInputs, MapKind, MapOperands, MapOutputs, MapResult,
-        MapResults, ResultsFor,
+        Elements, FoldNumber, InputsFor, MapInput, MapInputs, MapKind, MapOperands, MapOutputs,
+        MapResult, MapResults, ResultsFor,
     };
     pub use crate::operand::{Input, InputOf, Output, OutputOf, Vector, VectorMut, VectorOf};
     pub use crate::segments::Offset;

@@ -70,7 +70,17 @@ fn top() -> PathBuf {
 const GROUPS: [(&str, &[&str]); 7] = [
     (
         "Computation",
-        &["op", "fold", "identity", "map", "finish", "compensated", "epilogue", "scaled"],
+        &[
+            "op",
+            "fold",
+            "identity",
+            "map",
+            "finish",
+            "compensated",
+            "with_value",
+            "epilogue",
+            "scaled",
+        ],
     ),
     ("Arrays", &["type", "acc", "result", "index", "over", "layout", "pitched", "batch", "bounds"]),
     (

@@ -55,6 +55,8 @@ fn noun(plan: &ReducePlan) -> &'static str {
         Some(Op::Prod) => "Product",
         Some(Op::Max) => "Maximum",
         Some(Op::Min) => "Minimum",
+        Some(Op::Argmax) if plan.spec().with_value => "Maximum and its index",
+        Some(Op::Argmin) if plan.spec().with_value => "Minimum and its index",
         Some(Op::Argmax) => "Index of the maximum",
         Some(Op::Argmin) => "Index of the minimum",
         Some(Op::Any) => "Logical OR",

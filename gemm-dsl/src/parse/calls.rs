@@ -21,6 +21,8 @@ pub struct ReduceTokens {
     pub plan: syn::Result<ReducePlan>,
     /// Element type of each input. Also known for a faulty spec, unless the fault hides the types.
     pub inputs: Option<Vec<Elem>>,
+    /// Type of each number after the inputs. Also known for a faulty spec, as `inputs` is.
+    pub numbers: Vec<Elem>,
     /// Element type of each result. Also known for a faulty spec, unless the fault hides the types.
     pub results: Option<Vec<Elem>>,
 }
@@ -28,11 +30,12 @@ pub struct ReduceTokens {
 /// Reads the tokens of a `reduce_kernel!` call.
 pub fn reduce(tokens: TokenStream) -> ReduceTokens {
     let (plan, types) = read(tokens, |outcome: &Outcome<'_, ReduceSpec, _>, _| {
-        [Typed::Inputs, Typed::Results]
-            .map(|of| knows_types(outcome, of).then(|| types(&outcome.spec, of)))
+        let types = [Typed::Inputs, Typed::Results]
+            .map(|of| knows_types(outcome, of).then(|| types(&outcome.spec, of)));
+        (types, numbers(&outcome.spec))
     });
-    let [inputs, results] = types.unwrap_or_default();
-    ReduceTokens { plan, inputs, results }
+    let ([inputs, results], numbers) = types.unwrap_or_default();
+    ReduceTokens { plan, inputs, numbers, results }
 }
 
 /// Result of reading a `reduce_table!` call.
@@ -42,6 +45,8 @@ pub struct ReduceTableTokens {
     pub table: syn::Result<KernelTable<ReduceSpec>>,
     /// Element type of each input, if the first rule determines it.
     pub inputs: Option<Vec<Elem>>,
+    /// Type of each number after the inputs.
+    pub numbers: Vec<Elem>,
     /// Element type of each result, if the first rule determines it.
     pub results: Option<Vec<Elem>>,
 }
@@ -49,10 +54,16 @@ pub struct ReduceTableTokens {
 /// Reads the tokens of a `reduce_table!` call.
 pub fn reduce_table(tokens: TokenStream) -> ReduceTableTokens {
     let (table, types) = read_table(tokens, |spec: &ReduceSpec, _, _| {
-        [Typed::Inputs, Typed::Results].map(|of| types(spec, of))
+        ([Typed::Inputs, Typed::Results].map(|of| types(spec, of)), numbers(spec))
     });
+    let (types, numbers) = types.unzip();
     let [inputs, results] = types.map_or([None, None], |types| types.map(Some));
-    ReduceTableTokens { table, inputs, results }
+    ReduceTableTokens { table, inputs, numbers: numbers.unwrap_or_default(), results }
+}
+
+/// Returns the types of the numbers that a launch passes.
+fn numbers(spec: &ReduceSpec) -> Vec<Elem> {
+    spec.numbers().into_iter().map(|(_, elem)| elem).collect()
 }
 
 /// Returns the element types of the inputs or of the results.

@@ -1,8 +1,8 @@
 //! Reductions that the runtime launches by name, on a GPU or on the simulator as a device.
 
-use super::Case;
 use super::placement::{Image, Images};
 use super::simulate::Machine;
+use super::{Case, closures};
 use crate::element_type::with_type;
 use gemm_dsl::ir::contract::ArrayAxis;
 use gemm_dsl::ir::{Elem, Variant};
@@ -65,6 +65,7 @@ fn launch<T: Element>(
     for ((name, _), part) in spec.results().iter().zip(&mut written).rev() {
         call = part.given(name, call);
     }
+    call = closures::with_numbers(spec, call);
     call = match &cut {
         Some(Cut::U32(segments)) => call.segments(segments),
         Some(Cut::U64(segments)) => call.segments(segments),
@@ -136,7 +137,7 @@ pub(super) fn cut(device: &Device, image: &Image) -> Result<Cut, Error> {
 }
 
 /// Call to which arrays are added.
-type Given<'a> = Call<'a, ReduceSpec, ByName, NamedArrays<'a>>;
+pub(super) type Given<'a> = Call<'a, ReduceSpec, ByName, NamedArrays<'a>>;
 
 /// Array for results of any type.
 trait Written {
