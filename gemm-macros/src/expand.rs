@@ -8,7 +8,8 @@ use crate::rust_type::rust_type;
 use gemm_dsl::artifact::Artifact;
 use gemm_dsl::ir::Elem;
 use gemm_dsl::parse::{
-    self, EpilogueTokens, MapTokens, ReduceTableTokens, ReduceTokens, SgemmTableTokens, SgemmTokens,
+    self, EpilogueTokens, MapTokens, ReduceTableTokens, ReduceTokens, ScanTokens, SgemmTableTokens,
+    SgemmTokens,
 };
 use gemm_dsl::spec::{Along, EpilogueArg, MapSpec};
 use gemm_dsl::tables::{KernelTable, Rule, TableFamily};
@@ -29,6 +30,19 @@ pub(crate) fn reduce(input: TokenStream) -> TokenStream {
     let results = types(&runtime, results.as_deref(), &[]);
     let artifact = plan.and_then(|plan| checked(plan.artifact()));
     expression(&runtime, &quote!(#runtime::ReduceKernel::<#inputs, #results>), artifact)
+}
+
+/// Expands `scan_kernel!` to an expression.
+pub(crate) fn scan(input: TokenStream) -> TokenStream {
+    let (runtime, spec) = match undeclared("scan_kernel", "Scan", input) {
+        Ok(parts) => parts,
+        Err(error) => return error.into_compile_error(),
+    };
+    let ScanTokens { plan, types: [element, result] } = parse::scan(spec);
+    let [element, result] =
+        [element, result].map(|elem| types(&runtime, elem.as_ref().map(std::slice::from_ref), &[]));
+    let artifact = plan.and_then(|plan| checked(plan.artifact()));
+    expression(&runtime, &quote!(#runtime::Scan::<#element, #result>), artifact)
 }
 
 /// Expands `map_kernel!` or `row_kernel!` to an expression.

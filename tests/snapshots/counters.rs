@@ -8,7 +8,7 @@ use gemm_runtime::generic::Kernel;
 use gemm_runtime::half::bf16;
 use gemm_runtime::{
     Buffer, ByName, Device, Error, LaunchReport, MatrixList, MatrixListMut, MatrixMut, MatrixRef,
-    Number, ReduceKernel, Segments, Sgemm,
+    Number, ReduceKernel, Scan, Segments, Sgemm,
 };
 use gemm_sim::Counters;
 use libtest_mimic::Trial;
@@ -42,6 +42,7 @@ pub fn trial(stage: &PinnedSpec) -> Trial {
             "segments" => reduce_segments(&line)?,
             "runs" => reduce_runs(&line)?,
             "numbers" => reduce_with_number(&line)?,
+            "scans" => scan(&line)?,
             "map" | "rows" => map(&line)?,
             _ => {
                 let (m, n, k) = size(&line.parse::<SgemmSpec>()?);
@@ -104,6 +105,16 @@ fn reduce_with_number(line: &str) -> Result<(String, LaunchReport), Error> {
     let (mut value, mut index) = (device.alloc(rows)?, device.alloc_of(rows)?);
     let launched = kernel.launch(&device, (&matrix, 0.5), (&mut value, &mut index))?;
     Ok((format!("{rows} rows, {columns} columns"), launched))
+}
+
+/// Scan of bytes. All tiles are full except one, which is nearly empty.
+fn scan(line: &str) -> Result<(String, LaunchReport), Error> {
+    let device = Device::simulator();
+    let kernel = Scan::<u8, u32>::new(line.parse()?)?;
+    let len = 4 * LENGTH;
+    let (input, mut output) = (device.upload_of(&vec![1_u8; len])?, device.alloc_of(len)?);
+    let launched = kernel.launch(&device, &input, &mut output)?;
+    Ok((format!("n = {len}"), launched))
 }
 
 /// Reduction of segments with up to 60 elements. Some segments are longer than a group reduces.

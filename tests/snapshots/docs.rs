@@ -4,7 +4,7 @@
 
 use gemm_dsl::expr::{Bound, ExprScope, Function};
 use gemm_dsl::spec::{
-    Along, EpilogueArg, FAMILIES, FamilyInfo, KeyInfo, KeyKind, MapSpec, ReduceSpec, Spec,
+    Along, EpilogueArg, FAMILIES, FamilyInfo, KeyInfo, KeyKind, MapSpec, ReduceSpec, ScanSpec, Spec,
 };
 use gemm_dsl::stages::{self, Stage};
 use libtest_mimic::{Failed, Trial};
@@ -25,6 +25,7 @@ fn page(family: &FamilyInfo) -> Result<(), Failed> {
     let (plan, ladder) = match family.macro_name {
         ReduceSpec::MACRO => ("reduce", Some(lines(&stages::reduce()))),
         MapSpec::MACRO => ("map", None),
+        ScanSpec::MACRO => ("scan", None),
         _ => ("sgemm", Some(lines(&stages::sgemm()))),
     };
     let order = match family.macro_name {
@@ -72,6 +73,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
         "Computation",
         &[
             "op",
+            "exclusive",
             "fold",
             "identity",
             "map",

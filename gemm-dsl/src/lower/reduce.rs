@@ -32,6 +32,7 @@ use crate::plan::{ReducePlan, Share};
 use crate::spec::{Op, Over};
 use crate::target::arch;
 pub(super) use fold::{extreme, none_added};
+pub(super) use literal::number;
 pub use shards::{of_partials, partials, shard};
 
 const WARP: i32 = arch::WARP as i32;

@@ -5,9 +5,10 @@ use super::{Fault, Outcome, planned};
 use crate::error::SpecError;
 use crate::family::Family;
 use crate::ir::Elem;
-use crate::plan::{MapPlan, ReducePlan, SgemmPlan};
+use crate::plan::{MapPlan, ReducePlan, ScanPlan, SgemmPlan};
 use crate::spec::{
-    EpilogueArg, GemmTypes, MapOperand, MapResult, MapSpec, ReduceSpec, SgemmSpec, Table, Typed,
+    EpilogueArg, GemmTypes, MapOperand, MapResult, MapSpec, ReduceSpec, ScanSpec, SgemmSpec, Table,
+    Typed,
 };
 use crate::syntax::{Span, macro_tokens};
 use crate::tables::{KernelTable, RuleSpec};
@@ -133,6 +134,27 @@ pub fn map(tokens: TokenStream, folds: bool) -> MapTokens {
         .map_err(|message| syn::Error::new(place.unwrap_or_else(Place::call_site), message))
     });
     MapTokens { plan, operands, results }
+}
+
+/// Result of reading a `scan_kernel!` call.
+#[derive(Debug)]
+pub struct ScanTokens {
+    /// The plan, or all faults, each at its own tokens.
+    pub plan: syn::Result<ScanPlan>,
+    /// Types of the elements and of the results, unless a fault hides them.
+    pub types: [Option<Elem>; 2],
+}
+
+/// Reads the tokens of a `scan_kernel!` call.
+pub fn scan(tokens: TokenStream) -> ScanTokens {
+    let (plan, types) = read(tokens, |outcome: &Outcome<'_, ScanSpec, _>, _| {
+        let (spec, knows) = (&outcome.spec, |of| knows_types(outcome, of));
+        [
+            knows(Typed::Inputs).then(|| spec.element.elem()),
+            knows(Typed::Results).then(|| spec.result_elem()),
+        ]
+    });
+    ScanTokens { plan, types: types.unwrap_or_default() }
 }
 
 /// Result of reading an `sgemm_kernel!` call.

@@ -258,7 +258,7 @@ pub(crate) fn acc_narrow(element: Elem, acc: Elem) -> SpecError {
 }
 
 /// Accumulator types that represent every element.
-fn widths(element: Elem) -> &'static str {
+pub(in crate::plan) fn widths(element: Elem) -> &'static str {
     match element {
         Elem::F16 | Elem::Bf16 | Elem::F32 | Elem::Tf32 => "`acc: f32` or `acc: f64`",
         Elem::F64 => "`acc: f64`",

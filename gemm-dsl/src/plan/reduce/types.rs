@@ -75,7 +75,7 @@ pub(super) fn resolve(spec: &ReduceSpec, faults: &mut Faults) -> Types {
 
 /// Returns true if `acc` represents every element: exactly, except that a floating-point type
 /// rounds large integers.
-fn holds(acc: Elem, element: Elem) -> bool {
+pub(in crate::plan) fn holds(acc: Elem, element: Elem) -> bool {
     match (element.is_float(), acc.is_float()) {
         (true, true) => acc.size() >= element.size(),
         (true, false) => false,

@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Launches the program of an elementwise kernel on its operands and results.
-pub(super) fn apply(
+pub(in crate::kernel) fn apply(
     device: &Device,
     program: &Arc<CachedProgram>,
     operands: &[Passed<'_>],
