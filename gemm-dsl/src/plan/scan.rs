@@ -22,8 +22,9 @@ use crate::ir::Elem;
 use crate::spec::{ScanOver, ScanSpec};
 use crate::target::arch::{BLOCK_THREADS, WARP};
 
-/// Default for the number of items of a thread.
+/// Default for the maximum number of items of a thread, and of the elements that it holds.
 const ITEMS: u32 = 4;
+const HELD: u32 = 16;
 
 /// A valid scan with all defaults resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,8 +55,16 @@ impl ScanSpec {
         self.check_threads(&mut faults);
         faults.check_acting(self);
         faults.finish()?;
-        let items = self.items.unwrap_or_else(|| ITEMS.min(BLOCK_THREADS / self.block));
+        let held = (HELD / self.vector()).clamp(1, ITEMS);
+        let items = self.items.unwrap_or_else(|| held.min(BLOCK_THREADS / self.block));
         Ok(ScanPlan { spec: self.clone(), items })
+    }
+
+    /// Returns the number of elements of an item: 16 bytes of the elements or of the results,
+    /// whichever has more elements.
+    fn vector(&self) -> u32 {
+        let elems = [self.element.elem(), self.result_elem()];
+        elems.map(|elem| u32::from(elem.vector_lanes())).into_iter().max().unwrap_or(1)
     }
 
     fn check_threads(&self, faults: &mut Faults) {
@@ -109,8 +118,7 @@ impl ScanPlan {
     /// Elements of an item: 16 bytes of the elements or of the results, whichever has more
     /// elements.
     pub fn vector(&self) -> u32 {
-        let elems = [self.spec.element.elem(), self.spec.result_elem()];
-        elems.map(|elem| u32::from(elem.vector_lanes())).into_iter().max().unwrap_or(1)
+        self.spec.vector()
     }
 
     /// Elements that a team scans at once.
@@ -136,7 +144,7 @@ impl ScanPlan {
         );
         let reason = match spec.items {
             Some(_) => "",
-            None => "4, or as many as the block allows: `block` times `items` is at most 1024",
+            None => "as many as hold 16 elements, at most 4; `block` times `items` is at most 1024",
         };
         list.because("items per thread", self.items().to_string(), reason);
         list.say("threads per scan", self.team().to_string());
@@ -199,8 +207,8 @@ mod messages {
         SpecError::at_value(
             &["items", "block"],
             format!(
-                "{block} threads · {items} items = {} items per block, and one warp scans the sums \
-                 of at most {BLOCK_THREADS}; use `items: {most}` or less, or a smaller block",
+                "{block} threads · {items} items = {} items per block, and one warp scans the \
+                 sums of at most {BLOCK_THREADS}; use `items: {most}` or less, or a smaller block",
                 u64::from(block) * u64::from(items)
             ),
         )

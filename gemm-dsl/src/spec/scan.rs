@@ -65,8 +65,9 @@ spec! {
             on ROWS;
         /// Number of items of a thread. An item is a vector of 16 bytes of the elements or of the
         /// results, whichever has more elements. `block` times `items` is at most 1024. Without the
-        /// key: 4, or as many as `block` allows.
-        items(u32): Option<u32> = None::<u32>, "items{}", least 1 "a thread scans at least one item";
+        /// key: as many as hold 16 elements, at most 4, and at most as many as `block` allows.
+        items(u32): Option<u32> = None::<u32>, "items{}",
+            least 1 "a thread scans at least one item";
         /// Minimum number of resident blocks per SM: `__launch_bounds__(threads, n)`. Without the
         /// key, the compiler chooses.
         blocks_per_sm(u32): Option<u32> = None::<u32>, "blocks_per_sm{}",

@@ -50,8 +50,8 @@ impl<T: Element, R: Element> Scan<T, R> {
 
     /// Scans an array or each row of a matrix, on the device.
     ///
-    /// `input` is a reference to a vector or a matrix, or [`InPlace`](crate::InPlace). `output` is a
-    /// mutable reference to an array of the same shape. A vector counts as a matrix of one row.
+    /// `input` is a reference to a vector or a matrix, or [`InPlace`](crate::InPlace). `output` is
+    /// a mutable reference to an array of the same shape. A vector counts as a matrix of one row.
     /// Under `over: all` a matrix must have one row. The arrays may have any strides. On a GPU the
     /// call returns before the work is complete; later work of the device is ordered after it.
     ///

@@ -110,13 +110,13 @@ pub(super) fn build(b: &mut KernelBuilder, scan: &Scan<'_>) {
     let first = b.let_("first", tile * scan.tile);
     let place = Place { row: Expr::U64(0), first: first.into(), member: &tid, inside: None };
     elements.load(b, scan, &place, WARP);
-    sums.scan(b, scan, &elements, |b, sum| {
+    sums.scan(b, scan, (&elements, &tid), |b, sum| {
         b.comment("Publish the sum of the tile.");
         publish(b, at(temps.sums, tile), at(temps.has_sum, tile), sum);
     });
-    look_back(b, scan, &temps, tile, &sums, &prefix);
+    look_back(b, scan, &temps, (tile, &tid), &sums.total, &prefix);
     elements.store(b, scan, &place, |_, item| {
-        scan.folded(prefix.clone().load(), sums.before(scan, item))
+        scan.folded(prefix.clone().load(), sums.before(scan, &tid, item))
     });
 }
 
@@ -125,11 +125,10 @@ fn look_back(
     b: &mut KernelBuilder,
     scan: &Scan<'_>,
     temps: &Temps,
-    tile: Var,
-    sums: &BlockSums,
+    (tile, tid): (Var, &Expr),
+    total: &Access,
     prefix: &Access,
 ) {
-    let tid = thread();
     let warps = scan.plan.block() as i32 / WARP;
     let layout = BufferLayout::row_major(1);
     let meaning = "sum of earlier tiles of each warp";
@@ -157,7 +156,7 @@ fn look_back(
         b.store(at(of_warps, tid.clone() / WARP), sum);
     });
     b.barrier();
-    b.if_(tid.equals(0), |b| {
+    b.if_(tid.clone().equals(0), |b| {
         let all = b.mut_("all", scan.identity());
         b.if_(Expr::from(group).gt(0u64), |b| {
             let before = b.let_("group_before", Expr::from(group) - 1);
@@ -173,7 +172,7 @@ fn look_back(
         let is_last = Expr::from(nth).equals(Expr::from(scan.block).wide() - 1);
         b.if_(is_last, |b| {
             b.comment("The last block of a group publishes the prefix of the next group.");
-            let sum = scan.folded(all, sums.total.clone().load());
+            let sum = scan.folded(all, total.clone().load());
             publish(b, at(temps.prefixes, group), at(temps.has_prefix, group), sum);
         });
     });

@@ -1,7 +1,7 @@
 //! Tile of a team: loads, the scan inside the team, and stores.
 
-use super::{Scan, WARP, at, thread};
-use crate::ir::{Access, BufferId, BufferLayout, Expr, KernelBuilder, Var};
+use super::{Scan, WARP, at};
+use crate::ir::{Access, BufferId, BufferLayout, Expr, Intrinsic, KernelBuilder, Var};
 use crate::lower::conversions::{computed, stored};
 
 /// Elements of a thread, in registers.
@@ -46,8 +46,8 @@ impl BlockSums {
     }
 
     /// Sum of all items before an item of a warp.
-    pub(super) fn before(&self, scan: &Scan<'_>, item: Var) -> Expr {
-        at(self.sums, nth(scan, item)).load()
+    pub(super) fn before(&self, scan: &Scan<'_>, tid: &Expr, item: Var) -> Expr {
+        at(self.sums, nth(scan, tid, item)).load()
     }
 
     /// Scans the sums of all warps and items in the first warp, whose last lane then has the fold
@@ -56,13 +56,12 @@ impl BlockSums {
         &self,
         b: &mut KernelBuilder,
         scan: &Scan<'_>,
-        tile: &Tile,
+        (tile, tid): (&Tile, &Expr),
         last: impl FnOnce(&mut KernelBuilder, Expr),
     ) {
-        let tid = thread();
         b.if_((tid.clone() % WARP).equals(WARP - 1), |b| {
             b.unrolled("item", scan.items, |b, item| {
-                b.store(at(self.sums, nth(scan, item)), at(tile.sums, item).load());
+                b.store(at(self.sums, nth(scan, tid, item)), at(tile.sums, item).load());
             });
         });
         b.barrier();
@@ -73,8 +72,8 @@ impl BlockSums {
             let has = tid.clone().lt(count);
             let held = has.clone().select(own.clone().load(), scan.identity());
             let sum = b.mut_("sum", if count == WARP { own.clone().load() } else { held });
-            scan.scan_lanes(b, sum, &tid, WARP);
-            let before = scan.previous(b, sum, &tid);
+            scan.scan_lanes(b, sum, tid, WARP);
+            let before = scan.previous(b, sum, tid);
             let before = b.let_("before_warp", before);
             let store = |b: &mut KernelBuilder| b.store(own, before);
             if count == WARP {
@@ -82,7 +81,7 @@ impl BlockSums {
             } else {
                 b.if_(has, store)
             }
-            b.if_(tid.equals(WARP - 1), |b| {
+            b.if_(tid.clone().equals(WARP - 1), |b| {
                 b.store(self.total.clone(), sum);
                 last(b, sum.into());
             });
@@ -91,11 +90,11 @@ impl BlockSums {
 }
 
 /// Index of an item of the thread's warp among the items of all warps.
-fn nth(scan: &Scan<'_>, item: Var) -> Expr {
+fn nth(scan: &Scan<'_>, tid: &Expr, item: Var) -> Expr {
     let warps = scan.plan.block() as i32 / WARP;
     match warps {
         1 => item.into(),
-        warps => item * warps + thread() / WARP,
+        warps => item * warps + tid.clone() / WARP,
     }
 }
 
@@ -246,7 +245,7 @@ impl Tile {
     pub(super) fn sum_of_group(&self, item: Var, member: &Expr, width: i32) -> Expr {
         let sum = at(self.sums, item).load();
         let to_last = Expr::from(width - 1) - member.clone();
-        Expr::Call(crate::ir::Intrinsic::ShuffleDown, vec![sum, to_last])
+        Expr::Call(Intrinsic::ShuffleDown, vec![sum, to_last])
     }
 }
 

@@ -30,9 +30,9 @@ fn by_blocks(b: &mut KernelBuilder, scan: &Scan<'_>) {
         let tile = Tile::declare(b, scan);
         let place = Place { row: row.clone(), first: first.into(), member: &member, inside: None };
         tile.load(b, scan, &place, WARP);
-        sums.scan(b, scan, &tile, |_, _| {});
+        sums.scan(b, scan, (&tile, &member), |_, _| {});
         b.barrier();
-        tile.store(b, scan, &place, |_, item| scan.folded(carry, sums.before(scan, item)));
+        tile.store(b, scan, &place, |_, item| scan.folded(carry, sums.before(scan, &member, item)));
         b.assign(carry, scan.folded(carry, sums.total.clone().load()));
         b.comment("The next tile reuses this shared memory.");
         b.barrier();
