@@ -14,7 +14,7 @@ use gemm_bench::cli::{Failure, Outcome, device_label, exit, open_gpu};
 use gemm_bench::gpu::{Gpu, Timer};
 use gemm_bench::rows::graph::time;
 use gemm_bench::table::{Table, number, text};
-use gemm_runtime::{Buffer, Scan};
+use gemm_runtime::Scan;
 use std::io::{self, Write};
 use std::process::ExitCode;
 

@@ -4,16 +4,19 @@ mod by_name;
 mod elements;
 mod fold;
 mod host;
+mod input;
 mod lists;
+mod number;
 mod shape;
 mod shards;
 mod table;
 
 pub use by_name::NamedArrays;
 pub(super) use by_name::{names, places};
+pub use elements::Elements;
 use elements::Listed;
-pub use elements::{Elements, Number};
-pub use lists::{FoldNumber, InputsFor, ResultsFor};
+pub use lists::{InputsFor, ResultsFor};
+pub use number::{FoldNumber, Number};
 pub use table::ReduceTable;
 
 use super::ReduceKernel;

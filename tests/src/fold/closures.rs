@@ -1,8 +1,6 @@
 //! Expressions for reductions, each with a Rust function that computes the same.
 
-use super::device::Given;
 use gemm_dsl::ir::Elem;
-use gemm_dsl::spec::ReduceSpec;
 use gemm_oracle::fold::{Kind, Number};
 
 /// `map`, with a Rust function that computes the same.
@@ -63,11 +61,11 @@ impl Type {
 }
 
 /// Numbers that a launch passes in the tests, by their type.
-const SINGLE: f32 = 1.5;
-const DOUBLE: f64 = -0.75;
-const INT: i32 = 7;
-const UNSIGNED: u32 = 5;
-const LONG: i64 = -3;
+pub(super) const SINGLE: f32 = 1.5;
+pub(super) const DOUBLE: f64 = -0.75;
+pub(super) const INT: i32 = 7;
+pub(super) const UNSIGNED: u32 = 5;
+pub(super) const LONG: i64 = -3;
 
 /// Bits of the number of a type.
 pub fn number(elem: Elem) -> u64 {
@@ -79,20 +77,6 @@ pub fn number(elem: Elem) -> u64 {
         Elem::I64 => LONG as u64,
         other => unreachable!("no number is a {other}"),
     }
-}
-
-/// Adds the numbers of a spec to a call.
-pub(super) fn with_numbers<'a>(spec: &ReduceSpec, mut call: Given<'a>) -> Given<'a> {
-    for (name, elem) in spec.numbers() {
-        call = match elem {
-            Elem::F32 => call.number(name, SINGLE),
-            Elem::F64 => call.number(name, DOUBLE),
-            Elem::I32 => call.number(name, INT),
-            Elem::U32 => call.number(name, UNSIGNED),
-            _ => call.number(name, LONG),
-        };
-    }
-    call
 }
 
 /// Maps for an element type and an accumulator type, which is None for booleans.

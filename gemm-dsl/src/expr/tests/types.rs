@@ -115,7 +115,7 @@ fn an_environment_says_which_values_it_has() {
     only(
         &MAP,
         "|x, t: bf16| x * t",
-        "bf16",
+        "t: bf16",
         "no number has the type `bf16`; write `f32`, or leave",
     );
     only(&MAP, "|x, t[n]: f32| x * t", "t[n]: f32", "a number, not an array; write `t` without");

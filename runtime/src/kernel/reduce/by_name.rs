@@ -3,7 +3,7 @@
 use super::super::operands::ByName;
 use super::super::{Call, Callee, Kernel};
 use super::fold::{ReduceArrays, fold};
-use super::lists::FoldNumber;
+use super::number::FoldNumber;
 use crate::device::Device;
 use crate::dyn_array::{AnyInput, AnyOutput, Readable, Writable};
 use crate::error::{Error, Result};

@@ -1,7 +1,7 @@
 //! Element types in the type of a reduction kernel.
 
-use super::host::HostInput;
-use super::lists::FoldNumber;
+use super::input::HostInput;
+use super::number::{FoldNumber, Number};
 use crate::buffer::Buffer;
 use crate::device::Device;
 use crate::dyn_array::Writable;
@@ -9,7 +9,6 @@ use crate::error::Result;
 use gemm_dsl::ir::Elem;
 use gemm_dsl::target::element::Element;
 use half::{bf16, f16};
-use std::marker::PhantomData;
 
 /// Element types of a reduction's inputs or results, as [`ReduceKernel`](crate::ReduceKernel) lists
 /// them.
@@ -77,27 +76,6 @@ pub enum Listed {
     Array(Elem),
     Number(Elem),
 }
-
-/// Number in the type of a [`ReduceKernel`](crate::ReduceKernel), after the element types of the
-/// arrays: a parameter with a type, such as `mu` in `map: |x, mu: f32| x - mu`. A launch passes it
-/// by value.
-///
-/// ```
-/// use gemm_runtime::{Device, Number, ReduceKernel, reduce_kernel};
-///
-/// const DEVIATION: ReduceKernel<(f32, Number<f32>), f32> =
-///     reduce_kernel!(map: |x, mu: f32| (x - mu) * (x - mu), finish: |s, len| sqrt(s / len));
-///
-/// let device = Device::simulator();
-/// let x = device.upload(&[1.0, 5.0])?;
-/// let mut deviation = device.alloc(1)?;
-/// DEVIATION.launch(&device, (&x, 3.0), &mut deviation)?;
-/// assert_eq!(device.download(&deviation)?, [2.0]);
-/// assert_eq!(DEVIATION.run(&device, (&[1.0, 5.0], 3.0))?, 2.0);
-/// # Ok::<(), gemm_runtime::Error>(())
-/// ```
-#[derive(Clone, Copy, Debug)]
-pub struct Number<T>(PhantomData<fn() -> T>);
 
 /// Type in a list: that of an array, or of a number.
 pub trait Item: Copy + 'static {
@@ -171,7 +149,7 @@ impl<T: FoldNumber> Item for Number<T> {
     }
 
     fn first((): &()) -> Option<Self> {
-        Some(Self(PhantomData))
+        Some(Self::LISTED_ONLY)
     }
 }
 

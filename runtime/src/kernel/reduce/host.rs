@@ -3,17 +3,15 @@
 use super::super::ReduceKernel;
 use super::elements::Elements;
 use super::fold::{ReduceArrays, fold};
+use super::input::{HostArray, HostInput, Uploaded};
 use super::lists::sealed::GivenNumbers;
 use super::shape;
-use crate::buffer::Buffer;
 use crate::device::Device;
-use crate::dyn_array::{AnyInput, AnyOutput, OwnedInput, Readable};
+use crate::dyn_array::{AnyInput, AnyOutput, Readable};
 use crate::error::{Error, Result};
 use crate::program::CachedProgram;
-use crate::view::MatrixRef;
 use gemm_dsl::ir::{Elem, Extent};
 use gemm_dsl::spec::{Over, newer_word};
-use gemm_dsl::target::element::Element;
 use std::sync::Arc;
 
 impl<T: Elements, R: Elements> ReduceKernel<T, R> {
@@ -51,7 +49,7 @@ impl<T: Elements, R: Elements> ReduceKernel<T, R> {
                 remedy,
             });
         }
-        let (arrays, numbers) = HostInput::split(T::given(inputs));
+        let (arrays, numbers) = split(T::given(inputs));
         let arrays = upload(device, &arrays)?;
         let whole: Vec<Box<dyn Readable + '_>> = arrays.iter().map(|array| array.whole()).collect();
         let results = folded::<R>(device, &program, (&any_inputs(&whole), &numbers), 1)?;
@@ -96,13 +94,13 @@ impl<T: Elements, R: Elements> ReduceKernel<T, R> {
             (Extent::LENGTH, wide(length)),
             (Extent::INNER, wide(inner)),
         ];
-        let (slices, numbers) = HostInput::split(T::given(inputs));
+        let (slices, numbers) = split(T::given(inputs));
         for (array, slice) in program.program().inputs.iter().zip(&slices) {
             let needed = shape::count(&array.name, &extents)?;
-            if slice.len() as u64 != needed {
+            if slice.count() as u64 != needed {
                 let need =
                     format!("outer·len·inner = {outer}·{length}·{inner} = {needed} are needed");
-                let (argument, has) = (array.name.to_string(), slice.len() as u64);
+                let (argument, has) = (array.name.to_string(), slice.count() as u64);
                 return Err(Error::WrongExtent { argument, has, need });
             }
         }
@@ -112,74 +110,6 @@ impl<T: Elements, R: Elements> ReduceKernel<T, R> {
             arrays.iter().map(|array| array.view(over, size)).collect::<Result<Vec<_>>>()?;
         // `count` has checked that the number fits in a `usize`.
         folded::<R>(device, &program, (&any_inputs(&views), &numbers), results as usize)
-    }
-}
-
-/// Input of a reduction on the host.
-pub enum HostInput<'h> {
-    Array(Box<dyn HostArray + 'h>),
-    /// Type and bits of a number.
-    Number(Elem, u64),
-}
-
-impl<'h> HostInput<'h> {
-    pub(super) fn array<E: Element>(elements: &'h [E]) -> Self {
-        Self::Array(Box::new(elements))
-    }
-
-    /// Separates the arrays from the types and bits of the numbers.
-    fn split(given: Vec<Self>) -> (Vec<Box<dyn HostArray + 'h>>, GivenNumbers) {
-        let (mut arrays, mut numbers) = (Vec::new(), GivenNumbers::new());
-        for input in given {
-            match input {
-                HostInput::Array(array) => arrays.push(array),
-                HostInput::Number(elem, bits) => numbers.push((elem, bits)),
-            }
-        }
-        (arrays, numbers)
-    }
-}
-
-/// Array on the host, of any element type.
-pub trait HostArray {
-    fn len(&self) -> usize;
-
-    fn upload(&self, device: &Device) -> Result<Box<dyn Uploaded>>;
-}
-
-impl<E: Element> HostArray for &[E] {
-    fn len(&self) -> usize {
-        <[E]>::len(self)
-    }
-
-    fn upload(&self, device: &Device) -> Result<Box<dyn Uploaded>> {
-        Ok(Box::new(device.upload_of(self)?))
-    }
-}
-
-/// Array on a device, of any element type.
-pub trait Uploaded {
-    /// The whole array.
-    fn whole(&self) -> Box<dyn Readable + '_>;
-
-    /// View of the packed array, of the extents (outer, length, inner).
-    fn view(&self, over: Over, size: (usize, usize, usize)) -> Result<Box<dyn Readable + '_>>;
-}
-
-impl<E: Element> Uploaded for Buffer<E> {
-    fn whole(&self) -> Box<dyn Readable + '_> {
-        Box::new(self)
-    }
-
-    fn view(&self, over: Over, size: (usize, usize, usize)) -> Result<Box<dyn Readable + '_>> {
-        let (outer, length, inner) = size;
-        let view = match over {
-            Over::Columns => MatrixRef::new(self, length, inner),
-            Over::Middle => MatrixRef::batch(self, outer, length, inner),
-            Over::Rows | Over::All | Over::Segments => MatrixRef::new(self, outer, length),
-            over => newer_word(over),
-        };
-        Ok(Box::new(OwnedInput(view?)))
     }
 }
 
@@ -203,6 +133,18 @@ fn check_size(over: Over, size: (usize, usize, usize)) -> Result<()> {
         over => newer_word(over),
     };
     Err(Error::WrongOver { over, found, remedy })
+}
+
+/// Separates the arrays from the types and bits of the numbers.
+fn split(given: Vec<HostInput<'_>>) -> (Vec<Box<dyn HostArray + '_>>, GivenNumbers) {
+    let (mut arrays, mut numbers) = (Vec::new(), GivenNumbers::new());
+    for input in given {
+        match input {
+            HostInput::Array(array) => arrays.push(array),
+            HostInput::Number(elem, bits) => numbers.push((elem, bits)),
+        }
+    }
+    (arrays, numbers)
 }
 
 fn upload(device: &Device, arrays: &[Box<dyn HostArray + '_>]) -> Result<Vec<Box<dyn Uploaded>>> {

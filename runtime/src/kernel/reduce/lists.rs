@@ -1,6 +1,6 @@
 //! Arguments for the inputs and the results in the type of a reduction kernel.
 
-use super::elements::Number;
+use super::number::Number;
 use crate::dyn_array::{AnyInput, AnyOutput};
 use crate::operand::{Input, InputOf, Output, OutputOf};
 use gemm_dsl::target::element::Element;
@@ -106,13 +106,8 @@ impl<O: Output + ?Sized> sealed::Writes for &mut O {
     }
 }
 
-/// Type of a [`Number`]: `f32`, `f64`, `i32`, `u32` or `i64`.
-pub trait FoldNumber: Element {}
-
 macro_rules! numbers {
     ($($number:ty),*) => {$(
-        impl FoldNumber for $number {}
-
         impl InputsFor<Number<$number>> for $number {}
 
         impl sealed::Reads for $number {
