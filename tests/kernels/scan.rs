@@ -4,7 +4,10 @@ use gemm_dsl::spec::{AccType, DataType, ResultType, ScanOp, ScanOver, ScanSpec};
 use gemm_dsl::target::element::Element;
 use gemm_oracle::random::Random;
 use gemm_runtime::half::{bf16, f16};
-use gemm_runtime::{Device, Error, InPlace, MatrixMut, MatrixRef, Scan, Variant, scan_kernel};
+use gemm_runtime::{
+    BufferView, BufferViewMut, Device, Error, InPlace, LaunchReport, MatrixMut, MatrixRef, Scan,
+    Variant, scan_kernel,
+};
 use libtest_mimic::Trial;
 
 /// Number of which every type here represents all sums that the tests compute, except overflows of
@@ -114,35 +117,7 @@ fn scan<T: Small, R: Small>(spec: &ScanSpec, random: &mut Random) -> Vec<Variant
     let (from, mut to) = (x.slice(from).expect("inside"), y.slice_mut(to).expect("inside"));
     let launched = match spec.over {
         ScanOver::All => kernel.launch(&device, &from, &mut to),
-        _ => {
-            let row = |place: Place| if place.by_column { rows } else { cols } + place.padding;
-            match (input.by_column, output.by_column) {
-                (false, false) => kernel.launch(
-                    &device,
-                    &MatrixRef::pitched(&from, rows, cols, row(input)).expect("its shape"),
-                    &mut MatrixMut::pitched(&mut to, rows, cols, row(output)).expect("its shape"),
-                ),
-                (true, false) => kernel.launch(
-                    &device,
-                    &MatrixRef::pitched(&from, cols, rows, row(input)).expect("its shape").t(),
-                    &mut MatrixMut::pitched(&mut to, rows, cols, row(output)).expect("its shape"),
-                ),
-                (false, true) => kernel.launch(
-                    &device,
-                    &MatrixRef::pitched(&from, rows, cols, row(input)).expect("its shape"),
-                    &mut MatrixMut::pitched(&mut to, cols, rows, row(output))
-                        .expect("its shape")
-                        .t(),
-                ),
-                (true, true) => kernel.launch(
-                    &device,
-                    &MatrixRef::pitched(&from, cols, rows, row(input)).expect("its shape").t(),
-                    &mut MatrixMut::pitched(&mut to, cols, rows, row(output))
-                        .expect("its shape")
-                        .t(),
-                ),
-            }
-        }
+        _ => launch_rows(&kernel, &device, (&from, input), (&mut to, output), size),
     };
     let launched = launched.unwrap_or_else(|error| panic!("{spec} of {size:?}: {error}"));
     let found = device.download(&y).expect("ours");
@@ -166,6 +141,29 @@ fn scan<T: Small, R: Small>(spec: &ScanSpec, random: &mut Random) -> Vec<Variant
         );
     }
     launched.steps().map(|step| step.variant()).collect()
+}
+
+/// Launches a scan of rows, on views in row-major or column-major order.
+fn launch_rows<T: Small, R: Small>(
+    kernel: &Scan<T, R>,
+    device: &Device,
+    (from, input): (&BufferView<'_, T>, Place),
+    (to, output): (&mut BufferViewMut<'_, R>, Place),
+    [rows, cols]: [usize; 2],
+) -> Result<LaunchReport, Error> {
+    let shape = |place: Place| match place.by_column {
+        true => (cols, rows, rows + place.padding),
+        false => (rows, cols, cols + place.padding),
+    };
+    let (m, n, stride) = shape(input);
+    let from = MatrixRef::pitched(from, m, n, stride)?;
+    let from = if input.by_column { from.t() } else { from };
+    let (m, n, stride) = shape(output);
+    let mut to = MatrixMut::pitched(to, m, n, stride)?;
+    match output.by_column {
+        true => kernel.launch(device, &from, &mut to.t()),
+        false => kernel.launch(device, &from, &mut to),
+    }
 }
 
 fn fold(op: ScanOp, a: f64, b: f64) -> f64 {

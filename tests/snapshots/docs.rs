@@ -68,22 +68,12 @@ fn top() -> PathBuf {
 }
 
 /// Keys by group, in the order of the page.
-const GROUPS: [(&str, &[&str]); 7] = [
+const GROUPS: [(&str, &[&str]); 8] = [
     (
         "Computation",
-        &[
-            "op",
-            "exclusive",
-            "fold",
-            "identity",
-            "map",
-            "finish",
-            "compensated",
-            "with_value",
-            "epilogue",
-            "scaled",
-        ],
+        &["op", "fold", "identity", "map", "finish", "compensated", "epilogue", "scaled"],
     ),
+    ("Results", &["exclusive", "with_value"]),
     ("Arrays", &["type", "acc", "result", "index", "over", "layout", "pitched", "batch", "bounds"]),
     (
         "Shape of blocks and threads",
