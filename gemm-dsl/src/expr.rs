@@ -99,6 +99,7 @@ pub use tree::{
 pub use typing::{Float, Type, Typing, ValueType};
 
 use crate::error::{Excerpt, SpecError, SpecErrors, TokenSpan};
+use crate::ir::Elem;
 use crate::syntax::{Token, lex};
 use lexeme::lexemes;
 use std::fmt::{Display, Formatter, Result as Formatted};
@@ -181,6 +182,17 @@ impl Closure {
     /// Returns the parameters: the values of the scope, then the operands.
     pub fn params(&self) -> &[ClosureParam] {
         &self.params
+    }
+
+    /// Returns the parameters before the numbers.
+    pub fn value_params(&self) -> &[ClosureParam] {
+        self.scope.values_and_numbers(&self.params).0
+    }
+
+    /// Returns the numbers that a launch passes, with their types.
+    pub fn number_params(&self) -> impl Iterator<Item = (&ClosureParam, Elem)> {
+        let numbers = self.scope.values_and_numbers(&self.params).1.iter();
+        numbers.filter_map(|number| Some((number, number.elem?)))
     }
 
     /// Returns the definitions and the first value.

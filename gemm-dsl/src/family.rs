@@ -4,8 +4,11 @@ use crate::artifact::{Artifact, Interface};
 use crate::error::{SpecError, SpecErrors};
 use crate::ir::{Elem, IrError, VerifiedProgram};
 use crate::lower;
-use crate::plan::{Blocks, MapPlan, ReducePlan, SgemmPlan};
-use crate::spec::{Arith, GemmLayout, Instruction, MapSpec, ReduceSpec, SgemmSpec, Spec, Tile};
+use crate::plan::{Blocks, MapPlan, ReducePlan, ScanPlan, SgemmPlan};
+use crate::spec::{
+    Along, ArgSlot, Arith, EpilogueArg, GemmLayout, Instruction, MapSpec, ReduceSpec, ScanSpec,
+    SgemmSpec, Spec, Tile,
+};
 use std::fmt::Debug;
 use std::str::FromStr;
 
@@ -111,6 +114,32 @@ impl Plan for MapPlan {
 
     fn program(&self) -> Result<VerifiedProgram, SpecErrors> {
         Ok(lower::map(self)?)
+    }
+}
+
+impl Family for ScanSpec {
+    type Plan = ScanPlan;
+
+    fn plan(&self) -> Result<ScanPlan, SpecErrors> {
+        self.plan()
+    }
+
+    fn interface(&self) -> Interface {
+        let name = "input".into();
+        let input = EpilogueArg { name, along: Along::Mn, slot: ArgSlot::Array(0) };
+        Interface::Elementwise { operands: [input].into_iter().collect(), is_flat: false }
+    }
+}
+
+impl Plan for ScanPlan {
+    type Spec = ScanSpec;
+
+    fn spec(&self) -> &ScanSpec {
+        self.spec()
+    }
+
+    fn program(&self) -> Result<VerifiedProgram, SpecErrors> {
+        Ok(lower::scan(self)?)
     }
 }
 

@@ -5,11 +5,13 @@ mod conversions;
 mod folds;
 mod map;
 mod reduce;
+mod scan;
 mod sgemm;
 mod tickets;
 
 pub use map::map;
 pub use reduce::{of_partials, partials, reduce, shard};
+pub use scan::scan;
 pub use sgemm::{
     ROW_MAX, SPLITS, UNREPRESENTABLE, accepts_splits, sgemm, sgemm_with_splits, splits_of_b,
 };

@@ -22,8 +22,8 @@ mod value;
 use crate::error::{Excerpt, SpecError, SpecErrors, clip};
 use crate::expr::Closure;
 use crate::family::Family;
-use crate::plan::{MapPlan, ReducePlan, SgemmPlan};
-use crate::spec::{Datum, FAMILIES, Key, KeyKind, MapSpec, ReduceSpec, SgemmSpec, Table};
+use crate::plan::{MapPlan, ReducePlan, ScanPlan, SgemmPlan};
+use crate::spec::{Datum, FAMILIES, Key, KeyKind, MapSpec, ReduceSpec, ScanSpec, SgemmSpec, Table};
 use crate::syntax::{Span, Token, Tokens, closest, lex};
 use entries::{Entry, EntryList};
 use messages::Meant;
@@ -32,8 +32,8 @@ use std::ops::Range;
 use std::str::FromStr;
 
 pub use calls::{
-    MapTokens, ReduceTableTokens, ReduceTokens, SgemmTableTokens, SgemmTokens, map, reduce,
-    reduce_table, sgemm, sgemm_table,
+    MapTokens, ReduceTableTokens, ReduceTokens, ScanTokens, SgemmTableTokens, SgemmTokens, map,
+    reduce, reduce_table, scan, sgemm, sgemm_table,
 };
 pub use epilogue::{EpilogueTokens, epilogue};
 pub use parts::{call, entries};
@@ -88,6 +88,22 @@ impl FromStr for MapPlan {
 
 /// Parses a spec and checks that it has a plan, with the same messages as the macro.
 impl FromStr for MapSpec {
+    type Err = SpecErrors;
+    fn from_str(text: &str) -> Result<Self, SpecErrors> {
+        from_text::<Self>(text).map(|plan| plan.spec().clone())
+    }
+}
+
+/// Parses and plans a spec, with the same messages as the macro.
+impl FromStr for ScanPlan {
+    type Err = SpecErrors;
+    fn from_str(text: &str) -> Result<Self, SpecErrors> {
+        from_text::<ScanSpec>(text)
+    }
+}
+
+/// Parses a spec and checks that it has a plan, with the same messages as the macro.
+impl FromStr for ScanSpec {
     type Err = SpecErrors;
     fn from_str(text: &str) -> Result<Self, SpecErrors> {
         from_text::<Self>(text).map(|plan| plan.spec().clone())

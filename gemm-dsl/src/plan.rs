@@ -8,6 +8,7 @@ mod map;
 mod messages;
 mod reduce;
 mod residency;
+mod scan;
 mod sgemm;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ pub use map::MapPlan;
 pub(crate) use map::{MAX_COLUMNS, RowClass};
 pub(crate) use reduce::MAX_BLOCK_ELEMENTS;
 pub use reduce::{AccumulatorPart, BlockFold, Blocks, ReducePlan, Share, Types};
+pub use scan::ScanPlan;
 pub use sgemm::{
     Axis, DirectPlan, Edge, EpiloguePlan, Fill, GROUP, Guards, KernelKind, MmaPlan, NaivePlan,
     OperandPlan, Pipeline, Pointers, Ragged, ReadPlan, SgemmPlan, SplitsPlan, TiledPlan, Walk,
@@ -29,7 +31,7 @@ pub(crate) use sgemm::{
 
 use crate::error::{self, SpecError, SpecErrors};
 use crate::ir;
-use crate::spec::{Key, KeyKind, MapSpec, ReduceSpec, SgemmSpec, Table};
+use crate::spec::{Key, KeyKind, MapSpec, ReduceSpec, ScanSpec, SgemmSpec, Table};
 
 /// Declares a `Copy` struct of facts. Each field is private and has a getter of the same name.
 /// Fields marked `decided` also store the reason for their value.
@@ -131,6 +133,7 @@ fn is_key(name: &str) -> bool {
     SgemmSpec::key(name).is_some()
         || ReduceSpec::key(name).is_some()
         || MapSpec::key(name).is_some()
+        || ScanSpec::key(name).is_some()
 }
 
 /// Proof that a spec passed every check.

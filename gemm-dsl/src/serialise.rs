@@ -1,6 +1,6 @@
 //! Serialisation of specs, expressions and tables, as their text. Needs the feature `serde`.
 
-use crate::spec::{Epilogue, MapSpec, ReduceSpec, SgemmSpec};
+use crate::spec::{Epilogue, MapSpec, ReduceSpec, ScanSpec, SgemmSpec};
 use crate::tables::{KernelTable, TableFamily};
 use serde::de::{Deserialize, Deserializer, Error};
 use serde::ser::{Serialize, Serializer};
@@ -37,7 +37,7 @@ macro_rules! as_text {
     )*};
 }
 
-as_text! { ReduceSpec MapSpec SgemmSpec Epilogue }
+as_text! { ReduceSpec MapSpec ScanSpec SgemmSpec Epilogue }
 
 /// Serialises the canonical text, one rule per line.
 impl<F: TableFamily> Serialize for KernelTable<F> {

@@ -24,6 +24,7 @@ mod factor;
 mod gemm_types;
 mod map;
 mod reduce;
+mod scan;
 mod sgemm;
 mod sizes;
 mod table;
@@ -38,6 +39,7 @@ pub use map::{MapOperand, MapResult, MapSpec};
 pub use reduce::{
     AccType, DataType, IndexType, LaunchForm, Op, Over, ReduceSpec, ResultType, Tree,
 };
+pub use scan::{ScanOp, ScanOver, ScanSpec};
 pub(crate) use sgemm::Sharing;
 pub use sgemm::{
     Batch, Bounds, Convert, Copies, Fragment, GemmLayout, Instruction, Lanes, Order, SgemmSpec,
@@ -94,6 +96,7 @@ pub const FAMILIES: &[FamilyInfo] = &[
     FamilyInfo::new::<ReduceSpec>(),
     FamilyInfo::new::<SgemmSpec>(),
     FamilyInfo::new::<MapSpec>(),
+    FamilyInfo::new::<ScanSpec>(),
 ];
 
 #[cfg(test)]

@@ -8,7 +8,8 @@ use crate::rust_type::rust_type;
 use gemm_dsl::artifact::Artifact;
 use gemm_dsl::ir::Elem;
 use gemm_dsl::parse::{
-    self, EpilogueTokens, MapTokens, ReduceTableTokens, ReduceTokens, SgemmTableTokens, SgemmTokens,
+    self, EpilogueTokens, MapTokens, ReduceTableTokens, ReduceTokens, ScanTokens, SgemmTableTokens,
+    SgemmTokens,
 };
 use gemm_dsl::spec::{Along, EpilogueArg, MapSpec};
 use gemm_dsl::tables::{KernelTable, Rule, TableFamily};
@@ -24,10 +25,24 @@ pub(crate) fn reduce(input: TokenStream) -> TokenStream {
         Ok(parts) => parts,
         Err(error) => return error.into_compile_error(),
     };
-    let ReduceTokens { plan, inputs, results } = parse::reduce(spec);
-    let [inputs, results] = [inputs, results].map(|elems| types(&runtime, elems.as_deref()));
+    let ReduceTokens { plan, inputs, numbers, results } = parse::reduce(spec);
+    let inputs = types(&runtime, inputs.as_deref(), &numbers);
+    let results = types(&runtime, results.as_deref(), &[]);
     let artifact = plan.and_then(|plan| checked(plan.artifact()));
     expression(&runtime, &quote!(#runtime::ReduceKernel::<#inputs, #results>), artifact)
+}
+
+/// Expands `scan_kernel!` to an expression.
+pub(crate) fn scan(input: TokenStream) -> TokenStream {
+    let (runtime, spec) = match undeclared("scan_kernel", "Scan", input) {
+        Ok(parts) => parts,
+        Err(error) => return error.into_compile_error(),
+    };
+    let ScanTokens { plan, types: [element, result] } = parse::scan(spec);
+    let [element, result] =
+        [element, result].map(|elem| types(&runtime, elem.as_ref().map(std::slice::from_ref), &[]));
+    let artifact = plan.and_then(|plan| checked(plan.artifact()));
+    expression(&runtime, &quote!(#runtime::Scan::<#element, #result>), artifact)
 }
 
 /// Expands `map_kernel!` or `row_kernel!` to an expression.
@@ -86,8 +101,9 @@ pub(crate) fn reduce_table(input: TokenStream) -> TokenStream {
         Ok(parts) => parts,
         Err(error) => return error.into_compile_error(),
     };
-    let ReduceTableTokens { table, inputs, results } = parse::reduce_table(rules);
-    let [inputs, results] = [inputs, results].map(|elems| types(&runtime, elems.as_deref()));
+    let ReduceTableTokens { table, inputs, numbers, results } = parse::reduce_table(rules);
+    let inputs = types(&runtime, inputs.as_deref(), &numbers);
+    let results = types(&runtime, results.as_deref(), &[]);
     let text = checked_rules(table);
     parsed_once(&runtime, "ReduceSlot", &quote!(#runtime::ReduceTable::<#inputs, #results>), text)
 }
@@ -159,15 +175,20 @@ fn parsed_once(
     })
 }
 
-/// Returns the Rust types of the arrays: one type, or a tuple. If they are unknown, returns `_`,
-/// which type inference resolves.
-fn types(runtime: &TokenStream, elems: Option<&[Elem]>) -> TokenStream {
-    match elems {
-        None => quote!(_),
-        Some([one]) => rust_type(runtime, *one),
-        Some(several) => {
+/// Returns the Rust types of the arrays and of the numbers after them: one type, or a tuple. If the
+/// arrays are unknown, returns `_`, which type inference resolves.
+fn types(runtime: &TokenStream, elems: Option<&[Elem]>, numbers: &[Elem]) -> TokenStream {
+    match (elems, numbers) {
+        (None, _) => quote!(_),
+        (Some([one]), []) => rust_type(runtime, *one),
+        (Some(several), numbers) => {
             let several = several.iter().map(|elem| rust_type(runtime, *elem));
-            quote!((#(#several),*))
+            let numbers = numbers.iter().map(|elem| {
+                let number = rust_type(runtime, *elem);
+                quote!(#runtime::Number<#number>)
+            });
+            let all = several.chain(numbers);
+            quote!((#(#all),*))
         }
     }
 }

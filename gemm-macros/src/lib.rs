@@ -80,3 +80,11 @@ pub fn epilogue(input: TokenStream) -> TokenStream {
 pub fn sgemm_kernel(input: TokenStream) -> TokenStream {
     expand::sgemm(input.into()).into()
 }
+
+/// Builds a `Scan` from a spec.
+///
+/// Users call it through `gemm_runtime::scan_kernel!`, which documents every key.
+#[proc_macro]
+pub fn scan_kernel(input: TokenStream) -> TokenStream {
+    expand::scan(input.into()).into()
+}

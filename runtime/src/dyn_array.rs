@@ -59,6 +59,24 @@ impl<I: Input + ?Sized> Readable for &I {
     }
 }
 
+/// Input that the erased array owns, such as a view.
+pub struct OwnedInput<I>(pub I);
+
+impl<I: Input> Readable for OwnedInput<I> {
+    fn on_gpu<'a>(&'a self, on: On<'a, Gpu>, argument: &str) -> Result<LocatedOperand<'a, Gpu>> {
+        operand::read(on, &self.0, argument)
+    }
+
+    #[cfg(feature = "sim")]
+    fn on_simulator<'a>(
+        &'a self,
+        on: On<'a, Simulator>,
+        argument: &str,
+    ) -> Result<LocatedOperand<'a, Simulator>> {
+        operand::read(on, &self.0, argument)
+    }
+}
+
 impl<O: Output + ?Sized> Writable for &mut O {
     fn on_gpu<'a>(
         &'a mut self,

@@ -13,6 +13,7 @@
 //! | [`elementwise`] | an expression of matrices, vectors and numbers |
 //! | [`rows`] | softmax, normalisations and losses: folds over rows and results, in one launch |
 //! | [`reductions`] | folds over arrays, rows, columns and segments |
+//! | [`scans`] | running sums, products, maxima and minima |
 //! | [`tables`] | a kernel for each shape; tuning |
 //! | [`tensor_cores`] | FP32 emulation, its accuracy and its speed |
 //! | [`determinism`] | the same bits on every run, and for every batch size |
@@ -33,7 +34,8 @@ macro_rules! pages {
 }
 
 pages! {
-    start macros views batches memory cublas pytorch epilogues elementwise rows reductions tables
+    start macros views batches memory cublas pytorch epilogues elementwise rows reductions scans
+    tables
     tensor_cores
     determinism testing races explain archives interop many_gpus errors
 }

@@ -3,6 +3,7 @@
 mod map;
 pub(crate) mod operands;
 pub(crate) mod reduce;
+mod scan;
 mod sgemm;
 mod table;
 
@@ -10,7 +11,10 @@ pub use map::{
     InPlace, MapCall, MapInput, MapInputs, MapKind, MapOperands, MapOutputs, MapResult, MapResults,
     Maps,
 };
-pub use reduce::{Elements, Folds, InputsFor, NamedArrays, ReduceTable, ResultsFor};
+pub use reduce::{
+    Elements, FoldNumber, Folds, InputsFor, NamedArrays, Number, ReduceTable, ResultsFor,
+};
+pub use scan::Scans;
 pub(crate) use sgemm::{
     Chooses, GemmMatrices, NamedMatrix, extents, launch_chosen, problem, shape_on,
 };
@@ -23,7 +27,7 @@ use crate::program::CachedProgram;
 use crate::slot::KernelSlot;
 use crate::warm_up::make;
 use gemm_dsl::artifact::Artifact;
-use gemm_dsl::spec::{MapSpec, ReduceSpec, SgemmSpec};
+use gemm_dsl::spec::{MapSpec, ReduceSpec, ScanSpec, SgemmSpec};
 use gemm_dsl::tables::TableFamily;
 use gemm_dsl::{Family, Plan as _};
 use std::borrow::Cow;
@@ -165,6 +169,28 @@ pub type ReduceKernel<T = f32, R = T> = Kernel<ReduceSpec, Folds<T, R>>;
 ///
 /// For a spec that is known only at run time, use [`Kernel<MapSpec, ByName>`](crate::ByName).
 pub type Map<E, R = operands::MN> = Kernel<MapSpec, Maps<E, R>>;
+
+/// Scan: folds each element with all elements before it, over an array or over each row of a
+/// matrix. Built by [`scan_kernel!`](crate::scan_kernel) or from a
+/// [`ScanSpec`](crate::spec::ScanSpec).
+///
+/// `T` is the type of the elements and `R` the type of the results.
+///
+/// ```
+/// use gemm_runtime::{Device, Scan, scan_kernel};
+///
+/// const SUMS: Scan = scan_kernel!();
+/// const OFFSETS: Scan<u8, u32> = scan_kernel!(type: u8, exclusive);
+///
+/// let device = Device::simulator();
+/// assert_eq!(SUMS.run(&device, &[1.0, 2.0, 3.0])?, [1.0, 3.0, 6.0]);
+/// assert_eq!(OFFSETS.run(&device, &[200, 100, 1])?, [0, 200, 300]);
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
+///
+/// The spec and the extents determine the order in which elements are combined, so a result has the
+/// same bits on every run and device.
+pub type Scan<T = f32, R = T> = Kernel<ScanSpec, Scans<T, R>>;
 
 /// GEMM kernel on matrices of `f32`: computes C = A·B, or an `epilogue` of A·B. Built by
 /// [`sgemm_kernel!`](crate::sgemm_kernel) or from an [`SgemmSpec`].

@@ -25,6 +25,7 @@
 //! | --- | --- | --- |
 //! | declare a GEMM kernel | [`sgemm_kernel!`], [`SgemmKernel`] | [start](guide::start) |
 //! | declare a reduction | [`reduce_kernel!`], [`ReduceKernel`] | [reductions](guide::reductions) |
+//! | compute running sums of arrays or rows | [`scan_kernel!`], [`Scan`] | [scans](guide::scans) |
 //! | compute element by element | [`map_kernel!`], [`Map`] | [elementwise](guide::elementwise) |
 //! | compute softmax or a norm of rows | [`row_kernel!`], [`Map`] | [rows](guide::rows) |
 //! | multiply without choosing a kernel | [`sgemm`] | [in place of cuBLAS](guide::cublas) |
@@ -131,12 +132,14 @@ pub use cudarc;
 pub use device::Device;
 pub use error::Error;
 pub use gemm_dsl::ir::Variant;
-pub use gemm_dsl::spec::{self, MapSpec, ReduceSpec, SgemmSpec};
+pub use gemm_dsl::spec::{self, MapSpec, ReduceSpec, ScanSpec, SgemmSpec};
 pub use gemm_dsl::tables::{KernelTable, SgemmShape};
 pub use gemm_dsl::target::element::Element;
 pub use half;
 pub use kernel::operands::{BatchItem, BatchM, BatchN, ByName, M, MN, N, Out, OutM};
-pub use kernel::{InPlace, Map, ReduceKernel, ReduceTable, Sgemm, SgemmKernel, SgemmTable};
+pub use kernel::{
+    InPlace, Map, Number, ReduceKernel, ReduceTable, Scan, Sgemm, SgemmKernel, SgemmTable,
+};
 pub use list::{MatrixList, MatrixListMut};
 pub use matrix::Matrix;
 pub use report::{LaunchReport, StepReport};
@@ -146,7 +149,9 @@ pub use view::{MatrixMut, MatrixRef};
 
 /// Generic types behind [`SgemmKernel`], [`ReduceKernel`] and the tables.
 pub mod generic {
-    pub use crate::kernel::{Call, Choice, Folds, Kernel, MapCall, Maps, NamedArrays, Table};
+    pub use crate::kernel::{
+        Call, Choice, Folds, Kernel, MapCall, Maps, NamedArrays, Scans, Table,
+    };
 }
 
 /// Choice of a spec by its time on the user's shape: answers of [`SgemmTable::autotune`] and
@@ -162,8 +167,8 @@ pub mod bounds {
         AnyOperand, Named, OperandFor, OperandKind, Operands, OperandsFor,
     };
     pub use crate::kernel::{
-        Elements, GroupOffset, InputsFor, MapInput, MapInputs, MapKind, MapOperands, MapOutputs,
-        MapResult, MapResults, ResultsFor,
+        Elements, FoldNumber, GroupOffset, InputsFor, MapInput, MapInputs, MapKind, MapOperands,
+        MapOutputs, MapResult, MapResults, ResultsFor,
     };
     pub use crate::operand::{
         Input, InputOf, Output, OutputOf, Vector, VectorMut, VectorMutOf, VectorOf,
@@ -226,7 +231,8 @@ pub mod __private {
     pub use crate::slot::KernelSlot;
     pub use gemm_dsl::artifact::items;
     pub use gemm_macros::{
-        epilogue, map_kernel, reduce_kernel, reduce_table, row_kernel, sgemm_kernel, sgemm_table,
+        epilogue, map_kernel, reduce_kernel, reduce_table, row_kernel, scan_kernel, sgemm_kernel,
+        sgemm_table,
     };
 }
 
@@ -259,6 +265,12 @@ macro_rules! reduce_kernel {
 #[macro_export]
 macro_rules! map_kernel {
     ($($spec:tt)*) => { $crate::__private::map_kernel! { [$crate] $($spec)* } };
+}
+
+#[doc = include_str!("../docs/scan_kernel.md")]
+#[macro_export]
+macro_rules! scan_kernel {
+    ($($spec:tt)*) => { $crate::__private::scan_kernel! { [$crate] $($spec)* } };
 }
 
 #[doc = include_str!("../docs/row_kernel.md")]

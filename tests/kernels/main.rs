@@ -34,6 +34,7 @@ mod profiler;
 mod races;
 mod range;
 mod reduce;
+mod scan;
 mod sgemm;
 mod sgemm_call;
 mod split_k;
@@ -69,6 +70,7 @@ fn main() -> ExitCode {
         profiler::trials(),
         races::trials(),
         reduce::trials(),
+        scan::trials(),
         sgemm::trials(),
         sgemm_call::trials(),
         split_k::trials(),

@@ -9,7 +9,7 @@ mod releases;
 use gemm_dsl::cuda;
 use gemm_dsl::expr::{EPILOGUE, Function, FunctionInfo, Signature};
 use gemm_dsl::ir::{Space, VerifiedKernel};
-use gemm_dsl::spec::{Accuracy, ReduceSpec, SgemmSpec};
+use gemm_dsl::spec::{Accuracy, ReduceSpec, ScanSpec, SgemmSpec};
 use gemm_dsl::stages;
 use gemm_dsl::target::Format;
 use gemm_dsl::target::arch::{TENSOR_COPIES, TENSOR_CORES};
@@ -74,6 +74,16 @@ fn every_function() -> SgemmSpec {
     line.parse().unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// Scans of every operator, of narrow and wide types, over arrays and rows.
+const SCANS: [&str; 6] = [
+    "",
+    "op: max, exclusive, type: f64, result: f32, block: 1024",
+    "op: min, type: i64, over: rows, group: 256",
+    "op: prod, type: f16, over: rows, group: 4",
+    "type: u8, exclusive, block: 64, items: 8, blocks_per_sm: 4",
+    "type: bf16, result: bf16, over: rows",
+];
+
 /// Number of random specs of each macro. Each is compiled for one architecture.
 const SAMPLES: usize = 60;
 
@@ -134,6 +144,10 @@ fn main() -> ExitCode {
     for (i, line) in NEIGHBOURS.iter().enumerate() {
         let spec: ReduceSpec = line.parse().unwrap_or_else(|error| panic!("{line}: {error}"));
         trials.push(trial(format!("reduce::neighbours_{i}"), spec, &ARCHITECTURES));
+    }
+    for (i, line) in SCANS.iter().enumerate() {
+        let spec: ScanSpec = line.parse().unwrap_or_else(|error| panic!("{line}: {error}"));
+        trials.push(trial(format!("scan::{i}"), spec, &ARCHITECTURES));
     }
     for (i, case) in elements::cases().into_iter().enumerate() {
         let arch = ARCHITECTURES[i % ARCHITECTURES.len()];

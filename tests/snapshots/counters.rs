@@ -8,7 +8,7 @@ use gemm_runtime::generic::Kernel;
 use gemm_runtime::half::bf16;
 use gemm_runtime::{
     Buffer, ByName, Device, Error, LaunchReport, MatrixList, MatrixListMut, MatrixMut, MatrixRef,
-    ReduceKernel, Segments, Sgemm,
+    Number, ReduceKernel, Scan, Segments, Sgemm,
 };
 use gemm_sim::Counters;
 use libtest_mimic::Trial;
@@ -41,6 +41,8 @@ pub fn trial(stage: &PinnedSpec) -> Trial {
             "reduce" => reduce(&line)?,
             "segments" => reduce_segments(&line)?,
             "runs" => reduce_runs(&line)?,
+            "numbers" => reduce_with_number(&line)?,
+            "scans" => scan(&line)?,
             "map" | "rows" => map(&line)?,
             _ => {
                 let (m, n, k) = size(&line.parse::<SgemmSpec>()?);
@@ -91,6 +93,28 @@ fn reduce_runs(line: &str) -> Result<(String, LaunchReport), Error> {
     let input = ones(&device, LENGTH)?;
     let launched = kernel.launch(&device, &input, &mut device.alloc_of(1)?)?;
     Ok((format!("n = {LENGTH}"), launched))
+}
+
+/// Argmax with its value over the rows of a matrix, with a number.
+fn reduce_with_number(line: &str) -> Result<(String, LaunchReport), Error> {
+    let device = Device::simulator();
+    let kernel = ReduceKernel::<(f32, Number<f32>), (f32, u32)>::new(line.parse()?)?;
+    let (rows, columns) = MATRIX;
+    let input = ones(&device, rows * columns)?;
+    let matrix = MatrixRef::new(&input, rows, columns)?;
+    let (mut value, mut index) = (device.alloc(rows)?, device.alloc_of(rows)?);
+    let launched = kernel.launch(&device, (&matrix, 0.5), (&mut value, &mut index))?;
+    Ok((format!("{rows} rows, {columns} columns"), launched))
+}
+
+/// Scan of bytes. All tiles are full except one, which is nearly empty.
+fn scan(line: &str) -> Result<(String, LaunchReport), Error> {
+    let device = Device::simulator();
+    let kernel = Scan::<u8, u32>::new(line.parse()?)?;
+    let len = 4 * LENGTH;
+    let (input, mut output) = (device.upload_of(&vec![1_u8; len])?, device.alloc_of(len)?);
+    let launched = kernel.launch(&device, &input, &mut output)?;
+    Ok((format!("n = {len}"), launched))
 }
 
 /// Reduction of segments with up to 60 elements. Some segments are longer than a group reduces.

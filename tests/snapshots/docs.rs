@@ -6,7 +6,7 @@ mod ladder;
 
 use gemm_dsl::expr::{Bound, ExprScope, Function};
 use gemm_dsl::spec::{
-    Along, EpilogueArg, FAMILIES, FamilyInfo, KeyInfo, KeyKind, MapSpec, ReduceSpec, Spec,
+    Along, EpilogueArg, FAMILIES, FamilyInfo, KeyInfo, KeyKind, MapSpec, ReduceSpec, ScanSpec, Spec,
 };
 use gemm_dsl::stages;
 use ladder::lines;
@@ -28,6 +28,7 @@ fn page(family: &FamilyInfo) -> Result<(), Failed> {
     let (plan, ladder) = match family.macro_name {
         ReduceSpec::MACRO => ("reduce", Some(lines(&stages::reduce()))),
         MapSpec::MACRO => ("map", None),
+        ScanSpec::MACRO => ("scan", None),
         _ => ("sgemm", Some(lines(&stages::sgemm()))),
     };
     let order = match family.macro_name {
@@ -70,11 +71,12 @@ fn top() -> PathBuf {
 }
 
 /// Keys by group, in the order of the page.
-const GROUPS: [(&str, &[&str]); 7] = [
+const GROUPS: [(&str, &[&str]); 8] = [
     (
         "Computation",
         &["op", "fold", "identity", "map", "finish", "compensated", "epilogue", "scaled"],
     ),
+    ("Results", &["exclusive", "with_value"]),
     ("Arrays", &["type", "acc", "result", "index", "over", "layout", "pitched", "batch", "bounds"]),
     (
         "Shape of blocks and threads",

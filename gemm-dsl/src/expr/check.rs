@@ -71,7 +71,10 @@ pub(super) fn value_type(closure: &Closure, typing: &Typing) -> Option<ValueType
 /// allows, each with a different name. Other faults of the parameters are ignored.
 pub(super) fn lists_operands(scope: &ExprScope, params: &[ClosureParam]) -> bool {
     let values = params.iter().take(scope.values.1).all(|value| value.index.is_empty());
+    let (params, numbers) = scope.values_and_numbers(params);
+    let are_numbers = numbers.iter().all(|number| number.index.is_empty());
     values
+        && are_numbers
         && params.iter().enumerate().skip(scope.values.1).all(|(i, param)| {
             wrong_operand(scope, param).is_none()
                 && params[..i].iter().all(|earlier| earlier.name != param.name)
@@ -179,7 +182,11 @@ impl<'c> Checker<'c> {
     fn params(&mut self, params: &[ClosureParam]) {
         let scope = self.scope;
         let (least, most) = scope.values;
+        let (params, numbers) = scope.values_and_numbers(params);
         match params {
+            [] if least > 0 && !numbers.is_empty() => {
+                self.fault(messages::only_numbers(scope, numbers[0].at, &numbers[0].name));
+            }
             [] if least > 0 => {
                 return self
                     .fault(messages::missing_parameter(scope, NodeSpan { first: 0, last: 1 }));
@@ -210,6 +217,17 @@ impl<'c> Checker<'c> {
                 self.fault(messages::indexed_value(scope, param.at, &param.name));
             } else if n >= most {
                 self.faults.extend(wrong_operand(scope, param));
+            }
+            if scope.numbers && param.elem.is_some() {
+                self.fault(messages::early_number(scope, param.at, &param.name));
+            }
+        }
+        for (n, param) in numbers.iter().enumerate() {
+            let known = self.typing.map(|typing| typing.param(params.len() + n).into());
+            self.unreserved(&param.name, param.at);
+            self.define(&param.name, known, param.at, true);
+            if !param.index.is_empty() {
+                self.fault(messages::indexed_number(scope, param.at, &param.name));
             }
         }
     }

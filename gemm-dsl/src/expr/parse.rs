@@ -28,6 +28,9 @@ const ELEMENTS: [Elem; 10] = [
     Elem::U64,
 ];
 
+/// Types of the numbers that a launch passes.
+const NUMBERS: [Elem; 5] = [Elem::F32, Elem::F64, Elem::I32, Elem::U32, Elem::I64];
+
 type ParseResult<T> = Result<T, SpecError>;
 
 /// Parameters of a closure, and the element types of its results as far as it states them.
@@ -299,10 +302,14 @@ impl<'t> Parser<'t> {
             at = at.to(self.close(']')?);
         }
         let mut elem = None;
-        if self.scope.is_typed && self.is_sign(':') {
+        if (self.scope.is_typed || self.scope.numbers) && self.is_sign(':') {
             self.at += 1;
             at = at.to(self.here());
-            elem = Some(self.element_type()?);
+            let stated = self.element_type()?;
+            if self.scope.numbers && !NUMBERS.contains(&stated) {
+                return Err(messages::number_type(self.key(), at, stated));
+            }
+            elem = Some(stated);
         }
         Ok(ClosureParam { name, index, elem, at })
     }

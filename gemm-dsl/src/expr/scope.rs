@@ -2,6 +2,7 @@
 
 use super::function::{Function, Signature};
 use super::range::IntRange;
+use super::tree::ClosureParam;
 use super::typing::{Float, Typing};
 
 /// Names and types that the expression of a key may use.
@@ -26,6 +27,9 @@ pub struct ExprScope {
     pub results: usize,
     /// True if parameters and results may state their element types: `|x[m, n]: bf16| -> f32 …`.
     pub is_typed: bool,
+    /// True if a parameter with a type, after the values, is a number that a launch passes:
+    /// `|x, mu: f32| x - mu`.
+    pub numbers: bool,
     /// True if the expression may fold a value over a row, as in `sum(x * x)`. If it is not
     /// [elementwise](Self::is_elementwise), only values after the first may do so.
     pub folds: bool,
@@ -52,6 +56,16 @@ impl ExprScope {
     /// operands, and it computes each element of the kernel's results.
     pub fn is_elementwise(&self) -> bool {
         self.values.1 == 0 && !self.operands.is_empty()
+    }
+
+    /// Splits parameters into the values, with any operands, and the numbers after them.
+    pub(crate) fn values_and_numbers<'p>(
+        &self,
+        params: &'p [ClosureParam],
+    ) -> (&'p [ClosureParam], &'p [ClosureParam]) {
+        let is_value = |param: &ClosureParam| !self.numbers || param.elem.is_none();
+        let values = params.iter().rposition(is_value).map_or(0, |last| last + 1);
+        params.split_at(values)
     }
 
     /// Returns the range of the integer with this name, if there is one.
@@ -135,6 +149,7 @@ pub static EPILOGUE: ExprScope = ExprScope {
     output: Some(("c", &["m", "n"])),
     results: 4,
     is_typed: false,
+    numbers: false,
     folds: true,
     integers: &[
         ("m", IntRange::INDEX),
@@ -159,6 +174,7 @@ pub static ELEMENTWISE: ExprScope = ExprScope {
     output: None,
     results: 4,
     is_typed: true,
+    numbers: false,
     folds: true,
     integers: &[
         ("m", IntRange::INDEX),
@@ -182,6 +198,7 @@ pub static MAP: ExprScope = ExprScope {
     output: None,
     results: 1,
     is_typed: false,
+    numbers: true,
     folds: false,
     integers: &[("i", IntRange::LENGTH), ("len", IntRange::LENGTH)],
     conditions: None,
@@ -201,6 +218,7 @@ pub static FINISH: ExprScope = ExprScope {
     output: None,
     results: 1,
     is_typed: false,
+    numbers: true,
     folds: false,
     integers: &[],
     conditions: None,
@@ -219,6 +237,7 @@ pub static FOLD: ExprScope = ExprScope {
     output: None,
     results: 1,
     is_typed: false,
+    numbers: false,
     folds: false,
     integers: &[],
     conditions: None,
@@ -237,6 +256,7 @@ pub static IDENTITY: ExprScope = ExprScope {
     output: None,
     results: 1,
     is_typed: false,
+    numbers: false,
     folds: false,
     integers: &[],
     conditions: None,
@@ -255,6 +275,7 @@ pub static REDUCE_TABLE: ExprScope = ExprScope {
     output: None,
     results: 1,
     is_typed: false,
+    numbers: false,
     folds: false,
     integers: &[
         ("outer", IntRange::LENGTH),
@@ -277,6 +298,7 @@ pub static SGEMM_TABLE: ExprScope = ExprScope {
     output: None,
     results: 1,
     is_typed: false,
+    numbers: false,
     folds: false,
     integers: &[
         ("m", IntRange::INDEX),

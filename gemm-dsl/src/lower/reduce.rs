@@ -32,6 +32,7 @@ use crate::plan::{ReducePlan, Share};
 use crate::spec::{Op, Over};
 use crate::target::arch;
 pub(super) use fold::{extreme, none_added};
+pub(super) use literal::number;
 pub use shards::{of_partials, partials, shard};
 
 const WARP: i32 = arch::WARP as i32;
@@ -55,6 +56,8 @@ fn noun(plan: &ReducePlan) -> &'static str {
         Some(Op::Prod) => "Product",
         Some(Op::Max) => "Maximum",
         Some(Op::Min) => "Minimum",
+        Some(Op::Argmax) if plan.spec().with_value => "Maximum and its index",
+        Some(Op::Argmin) if plan.spec().with_value => "Minimum and its index",
         Some(Op::Argmax) => "Index of the maximum",
         Some(Op::Argmin) => "Index of the minimum",
         Some(Op::Any) => "Logical OR",

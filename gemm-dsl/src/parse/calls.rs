@@ -5,9 +5,10 @@ use super::{Fault, Outcome, planned};
 use crate::error::SpecError;
 use crate::family::Family;
 use crate::ir::Elem;
-use crate::plan::{MapPlan, ReducePlan, SgemmPlan};
+use crate::plan::{MapPlan, ReducePlan, ScanPlan, SgemmPlan};
 use crate::spec::{
-    EpilogueArg, GemmTypes, MapOperand, MapResult, MapSpec, ReduceSpec, SgemmSpec, Table, Typed,
+    EpilogueArg, GemmTypes, MapOperand, MapResult, MapSpec, ReduceSpec, ScanSpec, SgemmSpec, Table,
+    Typed,
 };
 use crate::syntax::{Span, macro_tokens};
 use crate::tables::{KernelTable, RuleSpec};
@@ -21,6 +22,8 @@ pub struct ReduceTokens {
     pub plan: syn::Result<ReducePlan>,
     /// Element type of each input. Also known for a faulty spec, unless the fault hides the types.
     pub inputs: Option<Vec<Elem>>,
+    /// Type of each number after the inputs. Also known for a faulty spec, as `inputs` is.
+    pub numbers: Vec<Elem>,
     /// Element type of each result. Also known for a faulty spec, unless the fault hides the types.
     pub results: Option<Vec<Elem>>,
 }
@@ -28,11 +31,12 @@ pub struct ReduceTokens {
 /// Reads the tokens of a `reduce_kernel!` call.
 pub fn reduce(tokens: TokenStream) -> ReduceTokens {
     let (plan, types) = read(tokens, |outcome: &Outcome<'_, ReduceSpec, _>, _| {
-        [Typed::Inputs, Typed::Results]
-            .map(|of| knows_types(outcome, of).then(|| types(&outcome.spec, of)))
+        let types = [Typed::Inputs, Typed::Results]
+            .map(|of| knows_types(outcome, of).then(|| types(&outcome.spec, of)));
+        (types, numbers(&outcome.spec))
     });
-    let [inputs, results] = types.unwrap_or_default();
-    ReduceTokens { plan, inputs, results }
+    let ([inputs, results], numbers) = types.unwrap_or_default();
+    ReduceTokens { plan, inputs, numbers, results }
 }
 
 /// Result of reading a `reduce_table!` call.
@@ -42,6 +46,8 @@ pub struct ReduceTableTokens {
     pub table: syn::Result<KernelTable<ReduceSpec>>,
     /// Element type of each input, if the first rule determines it.
     pub inputs: Option<Vec<Elem>>,
+    /// Type of each number after the inputs.
+    pub numbers: Vec<Elem>,
     /// Element type of each result, if the first rule determines it.
     pub results: Option<Vec<Elem>>,
 }
@@ -49,10 +55,16 @@ pub struct ReduceTableTokens {
 /// Reads the tokens of a `reduce_table!` call.
 pub fn reduce_table(tokens: TokenStream) -> ReduceTableTokens {
     let (table, types) = read_table(tokens, |spec: &ReduceSpec, _, _| {
-        [Typed::Inputs, Typed::Results].map(|of| types(spec, of))
+        ([Typed::Inputs, Typed::Results].map(|of| types(spec, of)), numbers(spec))
     });
+    let (types, numbers) = types.unzip();
     let [inputs, results] = types.map_or([None, None], |types| types.map(Some));
-    ReduceTableTokens { table, inputs, results }
+    ReduceTableTokens { table, inputs, numbers: numbers.unwrap_or_default(), results }
+}
+
+/// Returns the types of the numbers that a launch passes.
+fn numbers(spec: &ReduceSpec) -> Vec<Elem> {
+    spec.numbers().into_iter().map(|(_, elem)| elem).collect()
 }
 
 /// Returns the element types of the inputs or of the results.
@@ -122,6 +134,27 @@ pub fn map(tokens: TokenStream, folds: bool) -> MapTokens {
         .map_err(|message| syn::Error::new(place.unwrap_or_else(Place::call_site), message))
     });
     MapTokens { plan, operands, results }
+}
+
+/// Result of reading a `scan_kernel!` call.
+#[derive(Debug)]
+pub struct ScanTokens {
+    /// The plan, or all faults, each at its own tokens.
+    pub plan: syn::Result<ScanPlan>,
+    /// Types of the elements and of the results, unless a fault hides them.
+    pub types: [Option<Elem>; 2],
+}
+
+/// Reads the tokens of a `scan_kernel!` call.
+pub fn scan(tokens: TokenStream) -> ScanTokens {
+    let (plan, types) = read(tokens, |outcome: &Outcome<'_, ScanSpec, _>, _| {
+        let (spec, knows) = (&outcome.spec, |of| knows_types(outcome, of));
+        [
+            knows(Typed::Inputs).then(|| spec.element.elem()),
+            knows(Typed::Results).then(|| spec.result_elem()),
+        ]
+    });
+    ScanTokens { plan, types: types.unwrap_or_default() }
 }
 
 /// Result of reading an `sgemm_kernel!` call.

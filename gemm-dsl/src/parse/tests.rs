@@ -7,6 +7,7 @@ mod published;
 mod reduce;
 mod resources;
 mod rows;
+mod scan;
 mod sgemm;
 mod sgemm_table;
 mod table;
@@ -15,7 +16,7 @@ mod tensor;
 use super::{SpecReader, Tokens, from_text};
 use crate::error::{SpecErrors, quoted};
 use crate::plan::{ReducePlan, SgemmPlan};
-use crate::spec::{Datum, KeyKind, MapSpec, ReduceSpec, SgemmSpec, Spec, Table};
+use crate::spec::{Datum, KeyKind, MapSpec, ReduceSpec, ScanSpec, SgemmSpec, Spec, Table};
 use crate::syntax::lex;
 use crate::tables::{KernelTable, TableFamily};
 use crate::{Family, Plan};
@@ -81,6 +82,11 @@ fn every_fault_of_a_reduction_has_its_message_and_token() {
 #[test]
 fn every_fault_of_an_elementwise_kernel_has_its_message_and_token() {
     check::<MapSpec>(map::SPECS);
+}
+
+#[test]
+fn every_fault_of_a_scan_has_its_message_and_token() {
+    check::<ScanSpec>(scan::SPECS);
 }
 
 #[test]

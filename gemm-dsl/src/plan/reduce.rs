@@ -39,8 +39,10 @@ mod messages;
 mod parts;
 mod types;
 
+pub(super) use messages::widths;
 pub use parts::AccumulatorPart;
 pub use types::Types;
+pub(super) use types::holds;
 
 use super::{Faults, check_name};
 use crate::error::{SpecError, SpecErrors};

@@ -9,8 +9,8 @@ use super::table::{derived_name, given_name, spec, words};
 use crate::ir::{Elem, VECTOR_BYTES};
 use crate::target::arch::WARP;
 use acts::{
-    ALIGNED, COLUMNS, DIMENSIONS, FOLD, INDICES, MANY, NO_FOLD, NUMBERS, SEVERAL, SHARED,
-    SHARED_TREE, SUM, WHOLE_BLOCK,
+    ALIGNED, ARGS, COLUMNS, DIMENSIONS, FOLD, INDICES, MANY, NO_FOLD, NUMBERS, SEVERAL, SHARED,
+    SHARED_TREE, SUM, VALUES, WHOLE_BLOCK,
 };
 
 words! {
@@ -126,21 +126,29 @@ spec! {
         /// elements. NaN is the identity only of a fold that ignores NaN.
         identity(Identity): Option<Identity> = None::<Identity>, "identity_{}", on FOLD, what;
         /// Expression of one element from each of one to four arrays. Its values are folded. It may
-        /// use two integers: the element's index `i` and the number of elements `len`. It replaces
-        /// an elementwise kernel.
+        /// use two integers: the element's index `i` and the number of elements `len`. A parameter
+        /// with a type, after the arrays, is a number that the launch passes, as in
+        /// `|x, mu: f32| (x - mu) * (x - mu)`.
         map(Map): Option<Map> = None::<Map>, "map_{}", what(Inputs);
         /// Expression that computes the result from the folded value, or from both values of
-        /// `mean_var`. An optional last parameter is the number of elements, in the accumulator
-        /// type.
-        finish(Finish): Option<Finish> = None::<Finish>, "finish_{}", on NUMBERS, what(Results);
+        /// `mean_var`. An optional next parameter is the number of elements, in the accumulator
+        /// type. Parameters with a type are numbers that the launch passes, as in
+        /// `|s, len, eps: f32| 1.0 / sqrt(s / len + eps)`. A number with the name of a number of
+        /// `map` is the same number.
+        finish(Finish): Option<Finish> = None::<Finish>, "finish_{}", on NUMBERS,
+            what(Inputs, Results);
         /// Type of the elements in memory.
         element(DataType): DataType = DataType::F32, "{}", called "type", what(Inputs, Results);
         /// Accumulator type. Without the key: `f32` for `f16` and `bf16`, `i32` for `i8`, `u32` for
         /// `u8`, else the element type. Integer sums wrap.
         acc(AccType): Option<AccType> = None::<AccType>, "acc_{}",
             what(Results) as ReduceSpec::acc_elem;
+        /// Also returns the greatest or smallest element itself: two results, the value and its
+        /// index. The value is that of `map` if there is one. For elements that are equal, it is
+        /// the first one, so its sign of zero and its NaN are those of the element at the index.
+        with_value(bool): bool = false, "with_value", on ARGS, what(Results);
         /// Type of a result. Without the key: the accumulator type.
-        result(ResultType): Option<ResultType> = None::<ResultType>, "result_{}", on NUMBERS,
+        result(ResultType): Option<ResultType> = None::<ResultType>, "result_{}", on VALUES,
             what(Results) as ReduceSpec::result_elem;
         /// Type of indices, of counts and of the offsets of segments.
         index(IndexType): IndexType = IndexType::U32, "index_{}", on INDICES, what(Results);
@@ -220,6 +228,11 @@ impl ReduceSpec {
     /// Returns the operator; `None` if the spec has a `fold`.
     pub fn operator(&self) -> Option<Op> {
         if self.fold.is_none() { Some(self.op) } else { None }
+    }
+
+    /// Returns true if each result is a pair: the greatest or smallest value, and its index.
+    pub(crate) fn has_value_and_index(&self) -> bool {
+        self.with_value && self.operator().is_some_and(Op::is_index)
     }
 
     fn verb(&self) -> &'static str {
@@ -307,14 +320,38 @@ impl ReduceSpec {
     /// Returns the names of the arrays that are folded together: the parameters of `map`, in order.
     pub fn inputs(&self) -> Vec<&str> {
         match &self.map {
-            Some(map) => map.closure().params().iter().map(|param| &*param.name).collect(),
+            Some(map) => map.closure().value_params().iter().map(|param| &*param.name).collect(),
             None => vec!["input"],
         }
+    }
+
+    /// Returns the numbers that a launch passes, with their types: those of `map`, then those of
+    /// `finish` that `map` does not have.
+    pub fn numbers(&self) -> Vec<(&str, Elem)> {
+        self.numbers_of(true, true)
+    }
+
+    /// Returns the numbers of `map`, of `finish`, or of both.
+    pub(crate) fn numbers_of(&self, of_map: bool, of_finish: bool) -> Vec<(&str, Elem)> {
+        let map = self.map.iter().filter(|_| of_map);
+        let map = map.flat_map(|map| map.closure().number_params());
+        let finish = self.finish.iter().filter(|_| of_finish);
+        let finish = finish.flat_map(|finish| finish.closure().number_params());
+        let mut numbers: Vec<(&str, Elem)> = Vec::new();
+        for (number, elem) in map.chain(finish) {
+            if numbers.iter().all(|(name, _)| *name != number.name) {
+                numbers.push((&number.name, elem));
+            }
+        }
+        numbers
     }
 
     /// Returns the names of the results, as used in messages, and their element types.
     pub fn results(&self) -> Vec<(&'static str, Elem)> {
         match self.operator() {
+            _ if self.has_value_and_index() => {
+                vec![("value", self.result_elem()), ("index", self.index.elem())]
+            }
             Some(op) if op.is_index() => vec![("output", self.index.elem())],
             Some(op) if op.is_truth() => vec![("output", Elem::U8)],
             Some(Op::MeanVar) if self.finish.is_none() => {

@@ -156,6 +156,7 @@ fn keys_of_what_is_computed_are_marked() {
         "finish",
         "type",
         "acc",
+        "with_value",
         "result",
         "index",
         "compensated",
@@ -171,8 +172,8 @@ fn keys_of_what_is_computed_are_marked() {
             |key: &&Key<S>| key.what.as_ref().is_some_and(|what| what.types.contains(&of));
         S::KEYS.iter().filter(is_typed).map(|key| key.name).collect()
     }
-    assert_eq!(typed::<ReduceSpec>(Typed::Inputs), ["map", "type"]);
-    let of_results = ["op", "fold", "finish", "type", "acc", "result", "index"];
+    assert_eq!(typed::<ReduceSpec>(Typed::Inputs), ["map", "finish", "type"]);
+    let of_results = ["op", "fold", "finish", "type", "acc", "with_value", "result", "index"];
     assert_eq!(typed::<ReduceSpec>(Typed::Results), of_results);
     assert_eq!(typed::<SgemmSpec>(Typed::Inputs), ["scaled", "epilogue"]);
 }

@@ -5,14 +5,14 @@
 use super::Stage;
 use crate::error::SpecErrors;
 use crate::ir::{Variant, VerifiedKernel};
-use crate::spec::{Fragment, MapSpec, ReduceSpec, SgemmSpec};
+use crate::spec::{Fragment, MapSpec, ReduceSpec, ScanSpec, SgemmSpec};
 use crate::{Family, Plan, cuda};
 
 /// Spec with its kernels, and the names of their files.
 #[derive(Clone, Debug)]
 pub struct PinnedSpec {
-    /// Folder of the files: that of the ladder, or `published`, `segments`, `runs`, `epilogue`,
-    /// `batch`, `map` or `rows`.
+    /// Folder of the files: that of the ladder, or `published`, `segments`, `runs`, `numbers`,
+    /// `scans`, `epilogue`, `batch`, `map` or `rows`.
     pub folder: &'static str,
     /// Base name of the files, for example `04_unroll_last_warp`.
     pub stem: String,
@@ -40,7 +40,8 @@ impl PinnedSpec {
                 && program.variants().all(|kernel| kernel.name != other.name)
         });
         let kernels = program.variants().chain(others).cloned().collect();
-        let is_gemm = !["reduce", "segments", "runs", "map", "rows"].contains(&folder);
+        let is_gemm =
+            !["reduce", "segments", "runs", "numbers", "scans", "map", "rows"].contains(&folder);
         Ok(Self { folder, stem: stem.into(), is_gemm, line: spec.to_string(), kernels })
     }
 
@@ -136,14 +137,22 @@ fn published() -> Result<Vec<PinnedSpec>, SpecErrors> {
 
 /// Reductions of segments and of runs. For segments, groups reduce short segments and blocks reduce
 /// long ones; the bits depend on the limit between them. For runs, the kernel for runs of a shard
-/// is included.
-fn reductions() -> Result<[PinnedSpec; 2], SpecErrors> {
+/// is included. A reduction with a number returns values with their indices. A
+/// scan computes offsets.
+fn reductions() -> Result<[PinnedSpec; 4], SpecErrors> {
     let groups: ReduceSpec = "over: segments, block: 128, group: 8, items: 4, shuffle".parse()?;
     let argmax: ReduceSpec =
         "op: argmax, block: 128, items: 2, shuffle, float4, run: 2048".parse()?;
     let mut runs = PinnedSpec::new("runs", "argmax", &argmax)?;
     runs.kernels.extend(argmax.plan()?.program_of_shard()?.variants().cloned());
-    Ok([PinnedSpec::new("segments", "groups", &groups)?, runs])
+    let farthest: ReduceSpec =
+        "op: argmax, map: |x, mu: f32| abs(x - mu), with_value, over: rows, \
+                                group: 8, float4, name: farthest"
+            .parse()?;
+    let numbers = PinnedSpec::new("numbers", "farthest", &farthest)?;
+    let scan: ScanSpec = "exclusive, type: u8, name: offsets".parse()?;
+    let scan = PinnedSpec::new("scans", "offsets", &scan)?;
+    Ok([PinnedSpec::new("segments", "groups", &groups)?, runs, numbers, scan])
 }
 
 /// GEMMs: a small one whose expression uses most features, one with two values, one with a fold of

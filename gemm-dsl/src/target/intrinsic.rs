@@ -24,6 +24,9 @@ pub enum Intrinsic {
     /// Value of the lane that is `delta` (an `I32`) higher, or of the lane itself if that is past
     /// the end of the warp. All 32 lanes must participate.
     ShuffleDown,
+    /// Value of the lane that is `delta` (an `I32`) lower, or of the lane itself if there is none.
+    /// All 32 lanes must participate.
+    ShuffleUp,
     /// Value of the lane whose index is this lane's index XOR an `I32` from 0 to 31. All 32 lanes
     /// must participate.
     ShuffleXor,
@@ -53,6 +56,8 @@ pub enum Semantics {
 pub enum Shuffle {
     /// Lane that is `delta` higher; the lane itself past the end of the warp.
     Down,
+    /// Lane that is `delta` lower; the lane itself if there is none.
+    Up,
     /// Lane whose index differs in exactly the given bits.
     Xor,
 }
@@ -251,7 +256,7 @@ __device__ __forceinline__ unsigned int pack_f16(float low, float high)
 ";
 
 impl Intrinsic {
-    pub const ALL: [Intrinsic; 14] = [
+    pub const ALL: [Intrinsic; 15] = [
         Intrinsic::Fma,
         Intrinsic::Maximum,
         Intrinsic::Minimum,
@@ -262,6 +267,7 @@ impl Intrinsic {
         Intrinsic::Trunc,
         Intrinsic::RoundEven,
         Intrinsic::ShuffleDown,
+        Intrinsic::ShuffleUp,
         Intrinsic::ShuffleXor,
         Intrinsic::OrOfLanes,
         Intrinsic::PackBf16,
@@ -334,6 +340,15 @@ impl Intrinsic {
                     2,
                     spelled("__shfl_down_sync", ""),
                     Semantics::Shuffle(Shuffle::Down),
+                    arch::OLDEST,
+                )
+            },
+            Intrinsic::ShuffleUp => IntrinsicInfo {
+                warp_wide: true,
+                ..word(
+                    2,
+                    spelled("__shfl_up_sync", ""),
+                    Semantics::Shuffle(Shuffle::Up),
                     arch::OLDEST,
                 )
             },

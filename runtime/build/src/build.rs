@@ -5,7 +5,7 @@ use crate::error::Error;
 use gemm_dsl::artifact::Artifact;
 use gemm_dsl::ir::VerifiedProgram;
 use gemm_dsl::ir::program::LaunchProgram;
-use gemm_dsl::plan::{MapPlan, ReducePlan, SgemmPlan};
+use gemm_dsl::plan::{MapPlan, ReducePlan, ScanPlan, SgemmPlan};
 use gemm_dsl::spec::{Arith, SgemmSpec};
 use gemm_dsl::{Family, Plan, SpecErrors};
 use gemm_runtime::compile::Arch;
@@ -136,6 +136,9 @@ fn named(contents: &Contents) -> Result<Vec<Program>, Error> {
     let mut programs = gemms(&contents.gemms, contents.with_splits)?;
     for line in &contents.reductions {
         programs.push(parsed::<ReducePlan>("reduce_kernel", line)?);
+    }
+    for line in &contents.scans {
+        programs.push(parsed::<ScanPlan>("scan_kernel", line)?);
     }
     for line in &contents.maps {
         let plan = line.parse::<MapPlan>();

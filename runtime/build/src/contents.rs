@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::scan::{self, lines, macro_calls};
-use gemm_dsl::plan::{MapPlan, ReducePlan, SgemmPlan};
+use gemm_dsl::plan::{MapPlan, ReducePlan, ScanPlan, SgemmPlan};
 use gemm_dsl::spec::{ReduceSpec, SgemmSpec};
 use gemm_dsl::tables::{KernelTable, TableFamily};
 use gemm_dsl::{Plan, SpecErrors};
@@ -32,6 +32,7 @@ pub struct Contents {
     pub(crate) gemms: BTreeSet<String>,
     pub(crate) reductions: BTreeSet<String>,
     pub(crate) maps: BTreeSet<String>,
+    pub(crate) scans: BTreeSet<String>,
     pub(crate) calls: Vec<SgemmCalls>,
     pub(crate) with_splits: bool,
     /// Files and folders that were read.
@@ -76,6 +77,16 @@ impl Contents {
         Ok(self)
     }
 
+    /// Adds the kernel of a spec of `scan_kernel!`.
+    ///
+    /// # Errors
+    /// [`Error::Spec`] with all faults of the spec.
+    pub fn scan_kernel(mut self, spec: &str) -> Result<Self, Error> {
+        let plan: ScanPlan = parsed("scan_kernel", spec)?;
+        self.scans.insert(plan.spec().to_string());
+        Ok(self)
+    }
+
     /// Adds the kernels of all rules of an `sgemm_table!`, for each layout that a rule admits.
     ///
     /// # Errors
@@ -95,7 +106,7 @@ impl Contents {
     }
 
     /// Adds the kernels of all calls of `sgemm_kernel!`, `reduce_kernel!`, `map_kernel!`,
-    /// `row_kernel!`, `sgemm_table!` and `reduce_table!` in a file, or in all files `*.rs` of a
+    /// `row_kernel!`, `scan_kernel!`, `sgemm_table!` and `reduce_table!` in a file, or in all files `*.rs` of a
     /// folder and its subfolders.
     ///
     /// The files are split into tokens and not expanded. Calls in code that `cfg` disables count,
@@ -117,6 +128,7 @@ impl Contents {
             self.gemms.extend(found.gemms);
             self.reductions.extend(found.reductions);
             self.maps.extend(found.maps);
+            self.scans.extend(found.scans);
             self.unknown.extend(found.unknown);
         }
         if !has_calls {

@@ -12,10 +12,11 @@ const SGEMM_KERNEL: &str = "sgemm_kernel";
 const REDUCE_KERNEL: &str = "reduce_kernel";
 const MAP_KERNEL: &str = "map_kernel";
 const ROW_KERNEL: &str = "row_kernel";
+const SCAN_KERNEL: &str = "scan_kernel";
 const SGEMM_TABLE: &str = "sgemm_table";
 const REDUCE_TABLE: &str = "reduce_table";
-const MACROS: [&str; 6] =
-    [SGEMM_KERNEL, REDUCE_KERNEL, MAP_KERNEL, ROW_KERNEL, SGEMM_TABLE, REDUCE_TABLE];
+const MACROS: [&str; 7] =
+    [SGEMM_KERNEL, REDUCE_KERNEL, MAP_KERNEL, ROW_KERNEL, SCAN_KERNEL, SGEMM_TABLE, REDUCE_TABLE];
 
 /// Specs that a file contains.
 #[derive(Debug, Default)]
@@ -23,14 +24,15 @@ pub(crate) struct Found {
     pub(crate) gemms: Vec<String>,
     pub(crate) reductions: Vec<String>,
     pub(crate) maps: Vec<String>,
+    pub(crate) scans: Vec<String>,
     /// Calls whose tokens contain `$`, so that the spec depends on the call of another macro.
     pub(crate) unknown: Vec<String>,
 }
 
 impl Found {
     pub(crate) fn is_empty(&self) -> bool {
-        let Self { gemms, reductions, maps, unknown } = self;
-        [gemms, reductions, maps, unknown].iter().all(|calls| calls.is_empty())
+        let Self { gemms, reductions, maps, scans, unknown } = self;
+        [gemms, reductions, maps, scans, unknown].iter().all(|calls| calls.is_empty())
     }
 }
 
@@ -112,6 +114,10 @@ fn read(path: &Path, name: &str, tokens: TokenStream, found: &mut Found) -> Resu
             let plan = parse::map(tokens, name == ROW_KERNEL).plan.map_err(faulty)?;
             found.maps.push(plan.spec().to_string());
         }
+        SCAN_KERNEL => {
+            let plan = parse::scan(tokens).plan.map_err(faulty)?;
+            found.scans.push(plan.spec().to_string());
+        }
         SGEMM_TABLE => {
             found.gemms.extend(lines(&parse::sgemm_table(tokens).table.map_err(faulty)?));
         }
@@ -174,6 +180,7 @@ mod tests {
         sgemm_table! { m <= 8 && nn => tile: 8x8x8; else => tile: 16x16x8, thread: 4x4 }
         reduce_table! { else => over: rows }
         const SWISH: Map<(MN, N)> = map_kernel!(|x[m, n], by[n]| x * sigmoid(by * x), block: 128);
+        const OFFSETS: Scan<u32> = scan_kernel!(type: u32, exclusive);
         const MEAN: Map<(MN,), M> = row_kernel!(|x[m, n]| -> f32[m] sum(x) / f32(n));
         const TEXT: &str = "reduce_kernel!(op: prod)";
         macro_rules! sum { ($($spec:tt)*) => { reduce_kernel!(op: sum, $($spec)*) } }

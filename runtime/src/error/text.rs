@@ -42,10 +42,11 @@ pub(super) fn kernel_type(
         "" => "the kernel without keys".to_owned(),
         line => format!("a kernel of `{line}`"),
     };
-    format!(
-        "{kernel} takes {takes}: its type is `{needed}`, not `{found}`. Use `{needed}`, or \
-         `{by_name}`, which takes any operands"
-    )
+    let or = match by_name {
+        "" => String::new(),
+        by_name => format!(", or `{by_name}`, which takes any operands"),
+    };
+    format!("{kernel} takes {takes}: its type is `{needed}`, not `{found}`. Use `{needed}`{or}")
 }
 
 /// Size in bytes. The greatest number stands for all sizes that a `u64` cannot count.

@@ -13,7 +13,7 @@ use super::Map;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::report::LaunchReport;
-use apply::apply;
+pub(super) use apply::apply;
 use gemm_dsl::ir::Elem;
 use gemm_dsl::spec::{Along, EpilogueArg, MapSpec};
 use std::marker::PhantomData;

@@ -4,7 +4,9 @@ mod by_name;
 mod elements;
 mod fold;
 mod host;
+mod input;
 mod lists;
+mod number;
 mod shape;
 mod shards;
 mod table;
@@ -12,7 +14,9 @@ mod table;
 pub use by_name::NamedArrays;
 pub(super) use by_name::{names, places};
 pub use elements::Elements;
+use elements::Listed;
 pub use lists::{InputsFor, ResultsFor};
+pub use number::{FoldNumber, Number};
 pub use table::ReduceTable;
 
 use super::ReduceKernel;
@@ -20,11 +24,10 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::report::LaunchReport;
 use crate::segments::{Offset, Segments};
-pub(super) use fold::check_elements;
 pub use fold::{ReduceArrays, fold};
-use gemm_dsl::ir::Elem;
+pub(super) use fold::{check_elements, number_of};
+
 use gemm_dsl::spec::ReduceSpec;
-use gemm_dsl::target::element::Element;
 pub use lists::sealed;
 pub use shards::{fold_partials, fold_shard};
 use std::marker::PhantomData;
@@ -65,7 +68,7 @@ impl<T, R> ReduceKernel<T, R> {
     /// Folds arrays on the device.
     ///
     /// `inputs` is a reference to the input, or a tuple of references in the order of the
-    /// parameters of `map`. `results` is a mutable reference to the array for the results, or a
+    /// parameters of `map`. The numbers of `map` and `finish` follow, by value. `results` is a mutable reference to the array for the results, or a
     /// tuple of such references. A vector may have more elements than there are results. On a GPU
     /// the call returns before the work is complete; later work of the device is ordered after it.
     ///
@@ -125,6 +128,7 @@ impl<T, R> ReduceKernel<T, R> {
     {
         let given = ReduceArrays {
             inputs: &inputs.arrays(),
+            numbers: &inputs.numbers(),
             segments: None,
             outputs: &mut results.arrays(),
         };
@@ -166,6 +170,7 @@ impl<T, R> ReduceKernel<T, R> {
         let cut = segments.cut();
         let given = ReduceArrays {
             inputs: &inputs.arrays(),
+            numbers: &inputs.numbers(),
             segments: Some(&cut),
             outputs: &mut results.arrays(),
         };
@@ -176,35 +181,37 @@ impl<T, R> ReduceKernel<T, R> {
 /// Checks that the type of a kernel lists the inputs and the results of its spec.
 fn check<T: Elements, R: Elements>(spec: &ReduceSpec) -> Result<()> {
     let element = spec.element.elem();
-    let inputs = spec.inputs();
-    let results = spec.results();
-    let needed = [vec![element; inputs.len()], results.iter().map(|(_, elem)| *elem).collect()];
-    let found = [listed::<T>(), listed::<R>()];
+    let (inputs, numbers, results) = (spec.inputs(), spec.numbers(), spec.results());
+    let arrays = vec![Listed::Array(element); inputs.len()].into_iter();
+    let takes = arrays.chain(numbers.iter().map(|(_, elem)| Listed::Number(*elem))).collect();
+    let gives = results.iter().map(|(_, elem)| Listed::Array(*elem)).collect();
+    let (needed, found) = ([takes, gives], [T::LISTED.to_vec(), R::LISTED.to_vec()]);
     if needed == found {
         return Ok(());
     }
     let inputs = inputs.into_iter().map(|name| format!("{name}: {element}"));
+    let numbers = numbers.into_iter().map(|(name, elem)| format!("{name}: {elem}"));
     let results = results.into_iter().map(|(name, elem)| format!("{name}: {elem}"));
     Err(Error::KernelType {
         line: spec.to_string(),
-        operands: inputs.chain(results).collect(),
+        operands: inputs.chain(numbers).chain(results).collect(),
         needed: type_of(&needed),
         found: type_of(&found),
         by_name: "Kernel<ReduceSpec, ByName>",
     })
 }
 
-fn listed<L: Elements>() -> Vec<Elem> {
-    vec![L::One::ELEM; L::COUNT]
-}
-
 /// Kernel type for these inputs and results, in the user's notation.
-fn type_of([inputs, results]: &[Vec<Elem>; 2]) -> String {
-    let list = |elems: &[Elem]| match elems {
-        [one] => one.to_string(),
+fn type_of([inputs, results]: &[Vec<Listed>; 2]) -> String {
+    let one = |listed: &Listed| match listed {
+        Listed::Array(elem) => elem.to_string(),
+        Listed::Number(elem) => format!("Number<{elem}>"),
+    };
+    let list = |listed: &[Listed]| match listed {
+        [only] => one(only),
         several => {
-            let elems: Vec<String> = several.iter().map(ToString::to_string).collect();
-            format!("({})", elems.join(", "))
+            let several: Vec<String> = several.iter().map(one).collect();
+            format!("({})", several.join(", "))
         }
     };
     match [list(inputs), list(results)] {

@@ -2,6 +2,7 @@
 
 mod arrays;
 mod by_name;
+mod numbers;
 mod segments;
 mod table;
 mod types;

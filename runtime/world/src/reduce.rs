@@ -8,18 +8,19 @@ use crate::partition::MatrixInput;
 use crate::rank::OnRank;
 use crate::reduction_plan::{CachedReduction, PartialsPlan, ReductionPlan};
 use crate::{Error, Result};
-use gemm_dsl::ir::Extent;
+use gemm_dsl::ir::{Elem, Extent};
 use gemm_dsl::spec::{Over, ReduceSpec};
 use gemm_dsl::target::element::Element;
-use gemm_runtime::ReduceKernel;
 use gemm_runtime::bounds::{Elements, InputsFor, ResultsFor};
 use gemm_runtime::internal::load;
 use gemm_runtime::internal::{AnyInput, AnyOutput};
 use gemm_runtime::internal::{ReduceArrays, fold, fold_partials, fold_shard, reduce as sealed};
+use gemm_runtime::{Number, ReduceKernel};
 use std::sync::Arc;
 
 /// Valid inputs for the input types `T` of a collective reduction: a reference to a [`Sharded`], or
-/// a tuple of two to four such references with the same distribution.
+/// a tuple of two to four such references with the same distribution, with the kernel's numbers
+/// after them. All ranks must pass the same numbers.
 pub trait ShardedFor<T>: InputsFor<T> {
     #[doc(hidden)]
     fn distributions(&self) -> Vec<&Distribution>;
@@ -31,21 +32,38 @@ impl<T: Element> ShardedFor<T> for &Sharded<T> {
     }
 }
 
+macro_rules! numbers {
+    ($($number:ty),*) => {$(
+        impl ShardedFor<Number<$number>> for $number {
+            fn distributions(&self) -> Vec<&Distribution> {
+                Vec::new()
+            }
+        }
+    )*};
+}
+numbers!(f32, f64, i32, u32, i64);
+
 macro_rules! tuples {
-    ($(($($at:tt)*) $ty:ty, $of:ty;)*) => {
+    ($($($of:ident $input:ident $at:tt)*;)*) => {
         $(
-            impl<T: Element> ShardedFor<$ty> for $of {
+            impl<$($of, $input: ShardedFor<$of>),*> ShardedFor<($($of,)*)> for ($($input,)*) {
                 fn distributions(&self) -> Vec<&Distribution> {
-                    vec![$(self.$at.distribution()),*]
+                    let mut all = Vec::new();
+                    $(all.extend(self.$at.distributions());)*
+                    all
                 }
             }
         )*
     };
 }
 tuples! {
-    (0 1) (T, T), (&Sharded<T>, &Sharded<T>);
-    (0 1 2) (T, T, T), (&Sharded<T>, &Sharded<T>, &Sharded<T>);
-    (0 1 2 3) (T, T, T, T), (&Sharded<T>, &Sharded<T>, &Sharded<T>, &Sharded<T>);
+    S A 0 T B 1;
+    S A 0 T B 1 U C 2;
+    S A 0 T B 1 U C 2 V D 3;
+    S A 0 T B 1 U C 2 V D 3 W E 4;
+    S A 0 T B 1 U C 2 V D 3 W E 4 X F 5;
+    S A 0 T B 1 U C 2 V D 3 W E 4 X F 5 Y G 6;
+    S A 0 T B 1 U C 2 V D 3 W E 4 X F 5 Y G 6 Z H 7;
 }
 
 /// Reduction on all ranks, created by [`OnRank::on`].
@@ -117,17 +135,16 @@ impl<T, R: Elements> ShardedReduce<'_, T, R> {
             }));
         }
         let device = self.rank.device().clone();
-        let results = (0..R::COUNT).map(|_| device.alloc_of::<R::One>(1));
-        let mut results = results.collect::<gemm_runtime::error::Result<Vec<_>>>()?;
-        let mut borrowed: Vec<_> = results.iter_mut().collect();
-        let mut erased: Vec<_> = borrowed.iter_mut().map(|one| AnyOutput(one)).collect();
+        let mut results = R::alloc(&device, 1)?;
+        let mut borrowed = R::outputs(&mut results);
+        let mut erased: Vec<_> = borrowed.iter_mut().map(|one| AnyOutput(&mut **one)).collect();
         let channel = Arc::clone(&self.rank.channel);
         self.fold(&inputs, &mut erased)?;
-        let arrays = results.iter().map(|one| device.download(one));
-        let arrays = arrays.collect::<gemm_runtime::error::Result<Vec<_>>>()?;
+        drop(erased);
+        drop(borrowed);
+        let result = R::first(&R::download(&device, &results)?);
         // If a rank was lost, the device's work may have ended early, without a valid result.
         held(&*channel, "folding")?;
-        let result = R::vecs(arrays).and_then(|vecs| R::first(&vecs));
         result.ok_or_else(|| Error::internal("a result is missing".to_owned()))
     }
 }
@@ -209,10 +226,19 @@ impl<T, R> ShardedReduce<'_, T, R> {
         let known = known.map_or_else(|| CachedReduction::parse(line, &distributions, extents), Ok);
         let mut known = collective.telling(known)?;
         let given = sealed::Reads::arrays(inputs);
+        let numbers = sealed::Reads::numbers(inputs);
+        let names = known.spec.numbers().into_iter().map(|(name, _)| name.to_owned());
+        let names: Vec<String> = names.collect();
+        let named = names.iter().zip(&numbers).map(|(name, (_, bits))| (name.as_str(), *bits));
+        let named: Vec<(&str, u64)> = named.collect();
+        let given = GivenInputs { arrays: &given, numbers: &numbers, named: &named };
         // If the plan is cached, the rank folds its runs while the ranks compare their calls.
         let early = known.cut.as_ref().map(|cut| cut.runs(rank, line, &given)).transpose();
         let early = collective.telling(early)?.flatten();
-        let is_loaded = collective.agree_on(&[("the reduction", &known.text)], known.is_loaded)?;
+        let text = if named.is_empty() { String::new() } else { format!("{named:?}") };
+        let mut said = vec![("the reduction", known.text.as_str())];
+        said.extend(Some(("the numbers", text.as_str())).filter(|_| !named.is_empty()));
+        let is_loaded = collective.agree_on(&said, known.is_loaded)?;
         let cut = known.agreed(rank.ranks())?;
         if cut.partials.is_none() {
             // Each rank has all elements of its results, so no rank waits for this one.
@@ -222,7 +248,8 @@ impl<T, R> ShardedReduce<'_, T, R> {
                 None => collective.telling(cut.runs(rank, line, &given))?,
                 early => early,
             };
-            let folded = cut.gathered(rank, &collective, is_loaded, line, partials, results);
+            let folded =
+                cut.gathered(rank, &collective, is_loaded, (line, &named), partials, results);
             collective.telling(folded)?;
         }
         known.is_loaded = true;
@@ -231,26 +258,33 @@ impl<T, R> ShardedReduce<'_, T, R> {
     }
 }
 
+/// Arguments of a collective reduction on one rank.
+struct GivenInputs<'g, 'a> {
+    arrays: &'g [AnyInput<'a>],
+    /// Types and bits of the numbers.
+    numbers: &'g [(Elem, u64)],
+    /// Names and bits of the numbers.
+    named: &'g [(&'g str, u64)],
+}
+
 impl ReductionPlan {
     /// Folds the results whose elements are all on this rank.
     fn whole<T, R>(
         &self,
         rank: &Rank,
         kernel: &ReduceKernel<T, R>,
-        given: &[AnyInput<'_>],
+        given: &GivenInputs<'_, '_>,
         results: &mut [AnyOutput<'_>],
     ) -> Result<()> {
         if self.partition.of_ranks[rank.number()].is_idle() {
             return Ok(());
         }
         let device = rank.device();
-        let parts = self.parts(given);
-        let inputs = &arrays(&parts, given);
-        fold(
-            device,
-            &kernel.prepare(device)?,
-            ReduceArrays { inputs, segments: None, outputs: results },
-        )?;
+        let parts = self.parts(given.arrays);
+        let inputs = &arrays(&parts, given.arrays);
+        let numbers = given.numbers;
+        let given = ReduceArrays { inputs, numbers, segments: None, outputs: results };
+        fold(device, &kernel.prepare(device)?, given)?;
         Ok(())
     }
 
@@ -259,7 +293,7 @@ impl ReductionPlan {
         &self,
         rank: &mut Rank,
         line: &str,
-        given: &[AnyInput<'_>],
+        given: &GivenInputs<'_, '_>,
     ) -> Result<Option<PartialBuffers>> {
         let Some(PartialsPlan { elems, has, needed }) = &self.partials else { return Ok(None) };
         let (number, device) = (rank.number(), rank.device().clone());
@@ -268,11 +302,11 @@ impl ReductionPlan {
             PartialBuffers::reuse_or_alloc(rank.partials.take(), &device, elems, [mine, all])?;
         if !mine.is_empty() {
             let (first, total) = (own.folded.start as u64, self.partition.total as u64);
-            let parts = self.parts(given);
+            let parts = self.parts(given.arrays);
             fold_shard(
                 &device,
                 line,
-                &arrays(&parts, given),
+                (&arrays(&parts, given.arrays), given.named),
                 &mut partials.outputs(),
                 first,
                 total,
@@ -287,7 +321,7 @@ impl ReductionPlan {
         rank: &mut Rank,
         collective: &CollectiveContext,
         is_loaded: bool,
-        line: &str,
+        (line, numbers): (&str, &[(&str, u64)]),
         partials: Option<PartialBuffers>,
         results: &mut [AnyOutput<'_>],
     ) -> Result<()> {
@@ -311,7 +345,8 @@ impl ReductionPlan {
             // Folds after the last component has arrived.
             let mut then = || {
                 if is_last && !own.is_idle() {
-                    fold_partials(&device, line, &partials.inputs(), results, extents)?;
+                    let inputs = (&*partials.inputs(), numbers);
+                    fold_partials(&device, line, inputs, results, extents)?;
                 }
                 Ok(())
             };

@@ -13,7 +13,7 @@ pub(crate) struct CachedReduction {
     line: String,
     distributions: Vec<Distribution>,
     extents: Option<[usize; 3]>,
-    spec: ReduceSpec,
+    pub(crate) spec: ReduceSpec,
     /// Text on which all ranks must agree.
     pub(crate) text: String,
     /// Plan, once all ranks have agreed.

@@ -23,7 +23,6 @@ pub use judge::Finish;
 pub use number::Number;
 
 use crate::depth::Depth;
-use gemm_dsl::ir::Elem;
 use gemm_dsl::plan::ReducePlan;
 use gemm_dsl::spec::{Op, ReduceSpec, newer_word};
 
@@ -92,6 +91,9 @@ pub fn folded(kind: Kind, plan: &ReducePlan, values: &[Number]) -> Vec<Folded> {
     let (acc, index) = (plan.types().acc, plan.types().index);
     let depth = Depth::of(plan, values.len() as u64);
     let floats = || -> Vec<f64> { values.iter().map(|value| value.float()).collect() };
+    if let (Kind::Argmax | Kind::Argmin, true) = (kind, plan.spec().with_value) {
+        return simple::value_and_place(kind == Kind::Argmax, values, acc, index).into();
+    }
     vec![match kind {
         Kind::Sum if acc.is_float() => simple::sum(&floats(), acc, &depth, false),
         Kind::Compensated => simple::sum(&floats(), acc, &depth, true),
@@ -99,9 +101,7 @@ pub fn folded(kind: Kind, plan: &ReducePlan, values: &[Number]) -> Vec<Folded> {
         Kind::Sum | Kind::Prod => Folded::Exactly(simple::wrapping(kind, values, acc)),
         Kind::Max | Kind::Min => simple::extremum(kind == Kind::Max, values, acc),
         Kind::Argmax | Kind::Argmin => {
-            let nowhere = if index == Elem::U64 { u64::MAX } else { u32::MAX.into() };
-            let at = simple::place(kind == Kind::Argmax, values);
-            Folded::Exactly(Number::Int(at.map_or(nowhere.into(), |at| at as i128)))
+            simple::value_and_place(kind == Kind::Argmax, values, acc, index)[1]
         }
         Kind::Any => truth(values.iter().any(Number::is_true)),
         Kind::All => truth(values.iter().all(Number::is_true)),
@@ -117,6 +117,7 @@ fn truth(holds: bool) -> Folded {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gemm_dsl::ir::Elem;
 
     fn of(line: &str, values: &[f64]) -> Vec<Folded> {
         let spec: ReduceSpec = line.parse().expect("a line");

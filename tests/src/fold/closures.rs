@@ -60,6 +60,25 @@ impl Type {
     }
 }
 
+/// Numbers that a launch passes in the tests, by their type.
+pub(super) const SINGLE: f32 = 1.5;
+pub(super) const DOUBLE: f64 = -0.75;
+pub(super) const INT: i32 = 7;
+pub(super) const UNSIGNED: u32 = 5;
+pub(super) const LONG: i64 = -3;
+
+/// Bits of the number of a type.
+pub fn number(elem: Elem) -> u64 {
+    match elem {
+        Elem::F32 => SINGLE.to_bits().into(),
+        Elem::F64 => DOUBLE.to_bits(),
+        Elem::I32 => INT as u64,
+        Elem::U32 => UNSIGNED.into(),
+        Elem::I64 => LONG as u64,
+        other => unreachable!("no number is a {other}"),
+    }
+}
+
 /// Maps for an element type and an accumulator type, which is None for booleans.
 pub fn maps(element: Elem, acc: Option<Elem>) -> Vec<&'static MapCase> {
     let acc = match acc {
@@ -140,18 +159,27 @@ const MAPS: &[MapCase] = cases! {
     F32 => F32: "|x| x * (f32(len - i) / f32(len))", 1,
         |x, i, len| of_single(single(x, 0) * ((len - i) as f32 / len as f32));
     F32 => F64: "|x, y| f64(x) * f64(y)", 2, |x, _, _| Number::Float(double(x, 0) * double(x, 1));
+    F32 => F32: "|x, mu: f32| (x - mu) * (x - mu)", 1,
+        |x, _, _| of_single((single(x, 0) - SINGLE) * (single(x, 0) - SINGLE));
+    F32 => F32: "|x, y, k: i32, t: f64| if i < k { x } else { y * f32(t) }", 2,
+        |x, i, _| if i < INT.into() { x[0] } else { of_single(single(x, 1) * DOUBLE as f32) };
+    F64 => F64: "|x, t: f64, s: f32| x * t + f64(s)", 1,
+        |x, _, _| Number::Float(double(x, 0) * DOUBLE + f64::from(SINGLE));
     F64 => F64: "|x| x * x", 1, |x, _, _| Number::Float(double(x, 0) * double(x, 0));
     F64 => F64: "|x, y| x - y", 2, |x, _, _| Number::Float(double(x, 0) - double(x, 1));
     F64 => F32: "|x| f32(x)", 1, |x, _, _| of_single(single(x, 0));
     Int => F32: "|x| f32(x)", 1, |x, _, _| of_single(int(x, 0) as f32);
     Int => F64: "|x, y| f64(x) * 0.5 + f64(y)", 2,
         |x, _, _| Number::Float(int(x, 0) as f64 * 0.5 + int(x, 1) as f64);
+    Int => Int: "|x, u: u32, k: i64| max(min(x, u), k)", 1,
+        |x, _, _| Number::Int(int(x, 0).min(UNSIGNED.into()).max(LONG.into()));
     Int => Int: "|x| max(x, 1)", 1, |x, _, _| Number::Int(int(x, 0).max(1));
     Int => Int: "|x, y| min(x, y)", 2, |x, _, _| Number::Int(int(x, 0).min(int(x, 1)));
     Int => Int: "|x| if i * 2 < len { x } else { i }", 1,
         |x, i, len| if i * 2 < len { x[0] } else { Number::Int(i) };
     F32 => Int: "|x, y| if x < y { 1 } else { 0 }", 2,
         |x, _, _| Number::Int((single(x, 0) < single(x, 1)).into());
+    F32 => bool: "|x, t: f32| x > t", 1, |x, _, _| Number::Int((single(x, 0) > SINGLE).into());
     F32 => bool: "|x| x > 0.5", 1, |x, _, _| Number::Int((single(x, 0) > 0.5).into());
     F32 => bool: "|x, y| x != y || i == 7", 2,
         |x, i, _| Number::Int((single(x, 0) != single(x, 1) || i == 7).into());
@@ -173,6 +201,9 @@ macro_rules! finishes {
 
 const FINISHES: &[FinishCase] = finishes! {
     F32 => F32: "|s, len| s / len", 1, |s, len| of_single(single(s, 0) / len as f32);
+    F32 => F32: "|s, len, eps: f32| s / len + eps", 1,
+        |s, len| of_single(single(s, 0) / len as f32 + SINGLE);
+    F32 => F32: "|s, mu: f32| s + mu", 1, |s, _| of_single(single(s, 0) + SINGLE);
     F32 => F32: "|s| s * 0.5 + 1.0", 1, |s, _| of_single(single(s, 0) * 0.5 + 1.0);
     F32 => F32: "|s, len| sqrt(max(s, 0.0) / len)", 1, |s, len| {
         of_single((maximum(s[0].float(), 0.0) as f32 / len as f32).sqrt())
@@ -184,6 +215,7 @@ const FINISHES: &[FinishCase] = finishes! {
     F64 => F64: "|s, len| s / len", 1, |s, len| Number::Float(double(s, 0) / len as f64);
     F64 => F64: "|mean, var| mean + var", 2, |s, _| Number::Float(double(s, 0) + double(s, 1));
     F64 => F32: "|s| f32(s)", 1, |s, _| of_single(single(s, 0));
+    Int => Int: "|s, k: i32| max(s, k)", 1, |s, _| Number::Int(int(s, 0).max(INT.into()));
     Int => Int: "|s| max(s, 10)", 1, |s, _| Number::Int(int(s, 0).max(10));
     Int => Int: "|s, len| if s < 0 { len } else { s }", 1,
         |s, len| if int(s, 0) < 0 { Number::Int(len.into()) } else { s[0] };

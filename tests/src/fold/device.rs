@@ -1,8 +1,8 @@
 //! Reductions that the runtime launches by name, on a GPU or on the simulator as a device.
 
-use super::Case;
 use super::placement::{Image, Images};
 use super::simulate::Machine;
+use super::{Case, closures};
 use crate::element_type::with_type;
 use gemm_dsl::ir::contract::ArrayAxis;
 use gemm_dsl::ir::{Elem, Variant};
@@ -65,6 +65,7 @@ fn launch<T: Element>(
     for ((name, _), part) in spec.results().iter().zip(&mut written).rev() {
         call = part.given(name, call);
     }
+    call = with_numbers(spec, call);
     call = match &cut {
         Some(Cut::U32(segments)) => call.segments(segments),
         Some(Cut::U64(segments)) => call.segments(segments),
@@ -137,6 +138,20 @@ pub(super) fn cut(device: &Device, image: &Image) -> Result<Cut, Error> {
 
 /// Call to which arrays are added.
 type Given<'a> = Call<'a, ReduceSpec, ByName, NamedArrays<'a>>;
+
+/// Adds the numbers of a spec to a call.
+fn with_numbers<'a>(spec: &ReduceSpec, mut call: Given<'a>) -> Given<'a> {
+    for (name, elem) in spec.numbers() {
+        call = match elem {
+            Elem::F32 => call.number(name, closures::SINGLE),
+            Elem::F64 => call.number(name, closures::DOUBLE),
+            Elem::I32 => call.number(name, closures::INT),
+            Elem::U32 => call.number(name, closures::UNSIGNED),
+            _ => call.number(name, closures::LONG),
+        };
+    }
+    call
+}
 
 /// Array for results of any type.
 trait Written {

@@ -1,7 +1,7 @@
 //! Placement of a launch's arrays in memory. The start may be unaligned, and rows may be padded.
 //! Views have the exact length, and all other memory is poison.
 
-use super::{Case, Shape};
+use super::{Case, Shape, closures};
 use gemm_dsl::ir::contract::ArrayAxis;
 use gemm_dsl::ir::{Elem, Extent};
 use gemm_oracle::random::Random;
@@ -128,6 +128,8 @@ pub struct Images {
     pub inputs: Vec<Image>,
     pub outputs: Vec<Image>,
     pub extents: Vec<(Extent, u64)>,
+    /// Name and bits of each number.
+    pub numbers: Vec<(String, u64)>,
 }
 
 impl Images {
@@ -150,7 +152,9 @@ impl Images {
             outputs.map(|(n, (_, elem))| Image::new(elem, &extents, start(n + 1), &[])).collect();
         let all = [Extent::OUTER, Extent::LENGTH, Extent::INNER, Extent::SEGMENTS];
         let extents = all.map(|extent| (extent, shape.extent(extent))).to_vec();
-        Self { inputs, outputs, extents }
+        let number = |(name, elem): (&str, Elem)| (name.to_owned(), closures::number(elem));
+        let numbers = spec.numbers().into_iter().map(number).collect();
+        Self { inputs, outputs, extents, numbers }
     }
 
     pub fn extent(&self, extent: Extent) -> u64 {

@@ -174,7 +174,10 @@ impl ProgramBackend for Harness<'_> {
 /// Returns the failure of the program.
 pub fn simulate(program: &VerifiedProgram, images: &mut Images) -> Result<Vec<Variant>, Failure> {
     let extents = program.extents.iter().map(|extent| (*extent, images.extent(*extent)));
-    let values = program.bind(&extents.collect::<Vec<_>>(), &[])?;
+    let takes = |name: &str| program.arguments.iter().any(|argument| argument.name == name);
+    let numbers = images.numbers.iter().filter(|(name, _)| takes(name));
+    let numbers: Vec<(&str, u64)> = numbers.map(|(name, bits)| (&**name, *bits)).collect();
+    let values = program.bind(&extents.collect::<Vec<_>>(), &numbers)?;
     let given = program.inputs.iter().zip(&images.inputs);
     let given = given.chain(program.outputs.iter().zip(&images.outputs));
     let arrays = given.map(|(array, image)| (array.operand, SimulatedArray::new(image)));

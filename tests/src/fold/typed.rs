@@ -29,9 +29,12 @@ const OTHER: &str = "of_another_length";
 /// Element and result types for which kernels are instantiated.
 macro_rules! pairs {
     ($($element:ident $T:ty => $($result:ident $R:ty),*;)*) => {
-        /// True if a kernel is instantiated for the types of a case.
+        /// True if a kernel is instantiated for the types of a case. None is for numbers, or for
+        /// results of different types.
         pub fn has(case: &Case) -> bool {
-            matches!((case.elem(), result(case)), $($((Elem::$element, Elem::$result))|*)|*)
+            let results = case.spec.results();
+            let is_one = results.iter().all(|(_, elem)| *elem == results[0].1);
+            case.spec.numbers().is_empty() && is_one && matches!((case.elem(), result(case)), $($((Elem::$element, Elem::$result))|*)|*)
         }
 
         impl Machine for Typed<'_> {

@@ -281,6 +281,7 @@ impl Machine<'_> {
                 // A lane whose source would be past the end of the warp reads its own value.
                 Shuffle::Down if l + by < WARP => l + by,
                 Shuffle::Down => l,
+                Shuffle::Up => l.checked_sub(by).unwrap_or(l),
                 Shuffle::Xor => l ^ by,
             };
             if self.existing >> source & 1 == 0 {

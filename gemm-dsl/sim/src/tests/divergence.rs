@@ -88,6 +88,7 @@ fn a_shuffle_from_a_lane_that_does_not_exist() {
         b.write(tid(), Expr::Call(shuffle, value));
         b
     };
+    assert!(kernel(Intrinsic::ShuffleUp, 20, 4).run().is_ok());
     for shuffle in [Intrinsic::ShuffleDown, Intrinsic::ShuffleXor] {
         assert!(kernel(shuffle, 32, 31).run().is_ok());
         for (threads, delta) in [(20, 4), (32, 32), (32, -1)] {

@@ -77,6 +77,15 @@ fn shuffle_takes_from_above_or_itself() {
 }
 
 #[test]
+fn shuffle_takes_from_below_or_itself() {
+    let mut b = bench(32, 1, [32, 32]);
+    let value = Expr::Call(Intrinsic::ShuffleUp, vec![b.read(tid()), 5.into()]);
+    b.write(tid(), value);
+    let (out, _) = b.run().expect("the kernel is right");
+    assert!((0..32).all(|i| out[i] == if i < 5 { i } else { i - 5 } as f32), "{out:?}");
+}
+
+#[test]
 fn shuffle_takes_from_the_lane_with_other_bits() {
     for bits in [0, 1, 5, 16, 31] {
         let mut b = bench(64, 1, [64, 64]);

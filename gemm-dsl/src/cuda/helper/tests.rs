@@ -52,7 +52,9 @@ fn kernels() -> Vec<VerifiedKernel> {
             kernels.push(kernel(elem, |b, [global, _]| {
                 let x = at(global).load();
                 let operands = match f {
-                    Intrinsic::ShuffleDown | Intrinsic::ShuffleXor => vec![x, 1.into()],
+                    Intrinsic::ShuffleDown | Intrinsic::ShuffleUp | Intrinsic::ShuffleXor => {
+                        vec![x, 1.into()]
+                    }
                     _ => vec![x; f.info().arity],
                 };
                 _ = b.let_("y", Expr::Call(f, operands));

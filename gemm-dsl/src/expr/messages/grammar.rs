@@ -210,6 +210,17 @@ pub(crate) fn result_index(key: &'static str, at: NodeSpan, elem: Elem) -> SpecE
     SpecError::at_tokens(key, at, message)
 }
 
+/// Reports a number of a type that no launch passes.
+pub(crate) fn number_type(key: &'static str, at: NodeSpan, elem: Elem) -> SpecError {
+    let wide = if elem.is_float() { "f32" } else { "i32" };
+    let message = format!(
+        "a parameter with a type is a number that the launch passes, and no number has the type \
+         `{elem}`; write `{wide}`, or leave `: {elem}` out for an array, whose element type is \
+         that of `type`"
+    );
+    SpecError::at_tokens(key, at, message)
+}
+
 pub(crate) fn element_type(key: &'static str, at: NodeSpan, found: &str) -> SpecError {
     let message = format!(
         "expected an element type, found {found}; write `f32`, `f64`, `f16`, `bf16`, `i8`, `u8`, \

@@ -44,6 +44,33 @@ pub(crate) fn many_values(scope: &ExprScope, at: NodeSpan, given: usize) -> Spec
     SpecError::at_tokens(key, at, message)
 }
 
+pub(crate) fn indexed_number(scope: &ExprScope, at: NodeSpan, name: &str) -> SpecError {
+    let message = format!(
+        "`{name}` has a type, so it is a number, not an array; write `{name}` without the index"
+    );
+    SpecError::at_tokens(scope.key, at, message)
+}
+
+/// Reports a number before a value.
+pub(crate) fn early_number(scope: &ExprScope, at: NodeSpan, name: &str) -> SpecError {
+    let ExprScope { key, meaning, .. } = scope;
+    let message = format!(
+        "`{name}` has a type, so it is a number that the launch passes, and numbers come after \
+         the other parameters ({meaning}); move `{name}` to the end, or leave its type out"
+    );
+    SpecError::at_tokens(key, at, message)
+}
+
+/// Reports a closure whose parameters are all numbers.
+pub(crate) fn only_numbers(scope: &ExprScope, at: NodeSpan, name: &str) -> SpecError {
+    let ExprScope { key, example, meaning, .. } = scope;
+    let message = format!(
+        "`{name}` has a type, so it is a number that the launch passes, and no parameter is \
+         left: name {meaning} before it, as in `{example}`, or leave the type of `{name}` out"
+    );
+    SpecError::at_tokens(key, at, message)
+}
+
 pub(crate) fn indexed_value(scope: &ExprScope, at: NodeSpan, name: &str) -> SpecError {
     let ExprScope { key, meaning, .. } = scope;
     let message = match scope.operands {

@@ -20,6 +20,7 @@ static ENV: ExprScope = ExprScope {
     output: None,
     results: 1,
     is_typed: false,
+    numbers: false,
     folds: false,
     integers: &[("a", IntRange::INDEX), ("b", IntRange::INDEX), ("c", IntRange::INDEX)],
     conditions: None,

@@ -109,7 +109,18 @@ fn an_environment_says_which_values_it_has() {
     );
     only(&FOLD, "|a, b[n]| a + b", "b[n]", "`fold` names values, not arrays; write `b` alone");
     only(&MAP, "|x| x * SCALE", "SCALE", "`len`; write the value of a Rust constant as a number");
-    only(&MAP, "|x: f64| x", ":", "has the type of its argument; leave `: …` out");
+    only(&FOLD, "|a: f64, b| a + b", ":", "has the type of its argument; leave `: …` out");
+    only(&MAP, "|x: f64| x", "x: f64", "it is a number that the launch passes, and no parameter");
+    only(&MAP, "|t: f64, x| x * t", "t: f64", "move `t` to the end, or leave its type out");
+    only(
+        &MAP,
+        "|x, t: bf16| x * t",
+        "t: bf16",
+        "no number has the type `bf16`; write `f32`, or leave",
+    );
+    only(&MAP, "|x, t[n]: f32| x * t", "t[n]: f32", "a number, not an array; write `t` without");
+    assert_eq!(faults(&MAP, "|x, y, t: f32, k: i64| x * y * t + k"), []);
+    assert_eq!(faults(&FINISH, "|s, len, t: f32| s / len + t"), []);
     only(&MAP, "|x, len| x / len", "len", "`len` is reserved");
     only(&MAP, "|x| x + row", "row", "the known names are `x`, `i`, `len`");
     only(

@@ -2,8 +2,8 @@
 //! and values.
 
 use super::literal::zero;
-use crate::expr::Lowered;
-use crate::ir::{Elem, Expr, KernelBuilder};
+use crate::expr::{Closure, Lowered};
+use crate::ir::{Elem, Expr, KernelBuilder, Scalar};
 use crate::lower::conversions::{computed, elem_of, in_expression, of_expression, stored};
 use crate::plan::ReducePlan;
 
@@ -16,11 +16,24 @@ pub(super) struct ElementIndex {
 /// Device functions for the user's expressions.
 pub(super) struct Expressions {
     map: Option<Lowered>,
-    finish: Option<(Lowered, usize)>,
+    /// Numbers of `map`, by name.
+    map_numbers: Vec<String>,
+    finish: Option<LoweredFinish>,
     fold: Option<UserFold>,
     identity: Option<Expr>,
     acc: Elem,
     result: Elem,
+    /// Element type of each result.
+    results: Vec<Elem>,
+}
+
+/// The user's `finish`.
+struct LoweredFinish {
+    function: Lowered,
+    /// Number of parameters before the numbers.
+    values: usize,
+    /// Numbers, by name.
+    numbers: Vec<String>,
 }
 
 /// The user's fold of two values.
@@ -59,9 +72,16 @@ impl Expressions {
         });
         let finish = spec.finish.as_ref().filter(|_| needs.finish).map(|finish| {
             let closure = finish.closure();
-            (closure.lower_as(b, "finish", &spec.typing_of_finish()), closure.params().len())
+            LoweredFinish {
+                function: closure.lower_as(b, "finish", &spec.typing_of_finish()),
+                values: closure.value_params().len(),
+                numbers: numbers_of(closure),
+            }
         });
-        Self { map, finish, fold, identity, acc, result }
+        let map_numbers = spec.map.as_ref().map(|map| numbers_of(map.closure()));
+        let map_numbers = map_numbers.unwrap_or_default();
+        let results = spec.results().into_iter().map(|(_, elem)| elem).collect();
+        Self { map, map_numbers, finish, fold, identity, acc, result, results }
     }
 
     pub(super) fn fold(&self) -> UserFold {
@@ -83,6 +103,7 @@ impl Expressions {
     pub(super) fn lift(
         &self,
         elements: Vec<Expr>,
+        numbers: &Numbers,
         at: ElementIndex,
         held: Elem,
         is_truth: bool,
@@ -102,7 +123,8 @@ impl Expressions {
             let is_zero = element.equals(zero(elem));
             return is_zero.select(Expr::U32(0), Expr::U32(1));
         };
-        let elements = elements.into_iter().map(in_expression);
+        let elements = elements.into_iter().chain(numbers.named(&self.map_numbers));
+        let elements = elements.map(in_expression);
         let value = map.apply(elements, |name| match name {
             "i" => index.clone(),
             "len" => len.clone(),
@@ -115,23 +137,44 @@ impl Expressions {
     }
 
     /// Results, computed from the folded values and the number of elements.
-    pub(super) fn results(&self, values: Vec<Expr>, len: Expr) -> Vec<Expr> {
+    pub(super) fn results(&self, values: Vec<Expr>, numbers: &Numbers, len: Expr) -> Vec<Expr> {
         let finished = match &self.finish {
             None => values,
-            Some((finish, takes)) => {
+            Some(finish) => {
                 let counted = if self.acc.is_float() { self.acc } else { Elem::I64 };
-                let values = values.into_iter().map(in_expression);
-                let values = values.chain([len.cast(counted)]).take(*takes);
-                let value = finish.apply(values, |_| unreachable!("ExprScope: it has no integers"));
+                let values = values.into_iter().chain([len.cast(counted)]).take(finish.values);
+                let values = values.chain(numbers.named(&finish.numbers)).map(in_expression);
+                let value = finish
+                    .function
+                    .apply(values, |_| unreachable!("ExprScope: it has no integers"));
                 vec![of_expression(value, self.result_in())]
             }
         };
-        finished.into_iter().map(|value| stored(value, self.result)).collect()
+        finished.into_iter().zip(&self.results).map(|(value, elem)| stored(value, *elem)).collect()
     }
 
     /// Type in which the result is computed before it is converted.
     fn result_in(&self) -> Elem {
         if self.result.computes() { self.result } else { Elem::F32 }
+    }
+}
+
+/// Names of the numbers of an expression.
+fn numbers_of(closure: &Closure) -> Vec<String> {
+    closure.number_params().map(|(number, _)| number.name.clone()).collect()
+}
+
+/// Numbers that a launch passes to a kernel, with their names.
+#[derive(Default)]
+pub(super) struct Numbers(pub(super) Vec<(String, Scalar)>);
+
+impl Numbers {
+    /// Values of the numbers with these names.
+    fn named(&self, names: &[String]) -> impl Iterator<Item = Expr> {
+        names.iter().map(|name| match self.0.iter().find(|(known, _)| known == name) {
+            Some((_, number)) => (*number).into(),
+            None => unreachable!("params: it declares every number that the kernel reads"),
+        })
     }
 }
 

@@ -123,7 +123,7 @@ impl Finish<'_> {
         match to {
             Destination::Results => {
                 let values = self.fold.values(b, &all);
-                self.expressions.results(values, self.place.n.clone())
+                self.expressions.results(values, &self.params.numbers, self.place.n.clone())
             }
             Destination::Partials | Destination::Counted(_) => all,
         }

@@ -37,6 +37,8 @@ pub(super) struct Fold {
     types: Types,
     parts: Vec<FoldPart>,
     keeps_indices: bool,
+    /// True if `argmax` and `argmin` also return the value.
+    with_value: bool,
 }
 
 enum FoldKind {
@@ -153,7 +155,8 @@ impl Fold {
             identity: identity((n, part.elem)),
         });
         let (parts, keeps_indices) = (parts.collect(), plan.spec().keeps_indices());
-        Self { kind, types, parts, keeps_indices }
+        let with_value = plan.spec().with_value;
+        Self { kind, types, parts, keeps_indices, with_value }
     }
 
     pub(super) fn parts(&self) -> &[FoldPart] {
@@ -301,6 +304,7 @@ impl Fold {
     pub(super) fn values(&self, b: &mut KernelBuilder, all: &[Expr]) -> Vec<Expr> {
         match &self.kind {
             FoldKind::Value(operator) => vec![operator.value(all[0].clone(), self.types)],
+            FoldKind::Arg(_) if self.with_value => all.to_vec(),
             FoldKind::Arg(_) => vec![all[1].clone()],
             FoldKind::Compensated => vec![compensated::value(all)],
             FoldKind::Moments => moments::values(b, all, self.types),

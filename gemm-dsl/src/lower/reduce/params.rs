@@ -1,11 +1,14 @@
 //! Parameters of a kernel in rounds: arrays with their extents and strides, launch requirements,
 //! and the grid.
 
+use super::expressions::Numbers;
 use super::fold::Fold;
 use super::role::Role;
 use super::shape::{self, ReduceShape};
+use crate::ir::program::Argument;
 use crate::ir::{
-    BufferId, Const, Expr, Extent, Geometry, KernelBuilder, Operand, Requirement, Scalar, Ty,
+    BufferId, Const, Expr, Extent, Geometry, KernelBuilder, Operand, Requirement, Scalar, Source,
+    Ty,
 };
 use crate::lower::tickets;
 use crate::plan::{Blocks, ReducePlan};
@@ -19,6 +22,7 @@ pub(super) struct Params {
     pub(super) partials: Vec<BufferId>,
     /// Number of blocks of a result that have stored their partial results.
     pub(super) tickets: Option<BufferId>,
+    pub(super) numbers: Numbers,
     /// Number of elements: of a result, of the whole array for segments, or of the shard alone for
     /// a shard.
     pub(super) n: Scalar,
@@ -83,7 +87,7 @@ pub(super) fn params(
     plan: &ReducePlan,
     role: Role,
     wide: bool,
-    fold: &Fold,
+    (fold, arguments): (&Fold, &[Argument]),
 ) -> Params {
     let (spec, over) = (plan.spec(), plan.spec().over);
     let reads = role.reads();
@@ -122,6 +126,7 @@ pub(super) fn params(
     if tickets.is_some() {
         tickets::workspace_title(b, &partials_text(plan, fold));
     }
+    let numbers = numbers(b, plan, role, arguments);
     let n = b.extent("n", Ty::U64, Extent::LENGTH);
     let outer = shape::outer_extent(over).map(|extent| {
         let name = match over {
@@ -149,10 +154,31 @@ pub(super) fn params(
         }
         Blocks::One | Blocks::InTurn(_) => None,
     };
-    let params = Params { inputs, outputs, partials, tickets, n, results, shard, run, role };
+    let params =
+        Params { inputs, outputs, partials, tickets, numbers, n, results, shard, run, role };
     params.declare_inputs(b, plan, &names, wide && reads);
     params.declare_others(b, plan, wide && reads);
     params
+}
+
+/// Declares the numbers that the expressions of a kernel read. `arguments` are the numbers of the
+/// program.
+fn numbers(
+    b: &mut KernelBuilder,
+    plan: &ReducePlan,
+    role: Role,
+    arguments: &[Argument],
+) -> Numbers {
+    let read = plan.spec().numbers_of(role.reads(), role.finishes());
+    let mut numbers = Vec::new();
+    for (nth, Argument { name, ty }) in arguments.iter().enumerate() {
+        if read.iter().any(|(read, _)| read == name) {
+            let number = b.scalar(name, *ty, Source::Argument(nth));
+            b.mark_user_named();
+            numbers.push((name.to_string(), number));
+        }
+    }
+    Numbers(numbers)
 }
 
 /// Sentence on the arrays of partial results.

@@ -140,7 +140,7 @@ impl ElementReader<'_> {
 
     fn lifted(&self, p: &Params, elements: Vec<Expr>, index: Expr) -> Expr {
         let at = ElementIndex { index: p.position(index), len: p.length(&self.place.n) };
-        self.expressions.lift(elements, at, self.fold.held(), self.fold.is_truth())
+        self.expressions.lift(elements, &p.numbers, at, self.fold.held(), self.fold.is_truth())
     }
 
     /// Fills an item element by element: each element of a vector, or each column.

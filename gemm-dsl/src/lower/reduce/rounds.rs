@@ -11,9 +11,9 @@ use super::params::{geometry, params, requirements};
 use super::place::{FoldPlace, Folds};
 use super::reader::ElementReader;
 use super::role::Role;
-use super::shape::ReduceShape;
+use super::shape::{ReduceShape, add_numbers};
 use super::team::Team;
-use crate::ir::program::{KernelId, Program, Slot, Step};
+use crate::ir::program::{Argument, KernelId, Program, Slot, Step};
 use crate::ir::{Expr, IrError, KernelBuilder, Operand, Variant, VerifiedKernel, VerifiedProgram};
 use crate::lower::tickets;
 use crate::plan::{Blocks, ReducePlan};
@@ -42,6 +42,7 @@ pub(super) fn program(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
         let (operand, dims) = (Operand::Input(bind.len()), [segments.clone() + 1u64]);
         bind.push(program.input(operand, "offsets", plan.types().index, dims));
     }
+    add_numbers(&mut program, plan, [true, true]);
     let results = shape.results();
     for (n, (name, elem)) in spec.results().into_iter().enumerate() {
         bind.push(program.output(Operand::Output(n), name, elem, results.clone()));
@@ -69,7 +70,8 @@ pub(super) fn program(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
         program.steps = vec![launch(choose, bind)];
     } else {
         let first = variants(&mut program, plan, role)?;
-        let last = vec![program.kernel(kernel(plan, Role::Last, false)?)];
+        let last = kernel(plan, Role::Last, false, &program.arguments)?;
+        let last = vec![program.kernel(last)];
         let outputs: Vec<_> = bind.iter().filter(is_output).chain(&temps).copied().collect();
         bind.retain(|bound| !is_output(&bound));
         bind.extend(temps);
@@ -87,13 +89,20 @@ pub(super) fn variants(
 ) -> Result<Vec<KernelId>, IrError> {
     let mut choose = Vec::new();
     for wide in [true, false].into_iter().filter(|wide| plan.vector() > 1 || !wide) {
-        choose.push(program.kernel(kernel(plan, role, wide)?));
+        let kernel = kernel(plan, role, wide, &program.arguments)?;
+        choose.push(program.kernel(kernel));
     }
     Ok(choose)
 }
 
-/// Builds one kernel. `wide` is true to load a vector by one 16-byte access.
-pub(super) fn kernel(plan: &ReducePlan, role: Role, wide: bool) -> Result<VerifiedKernel, IrError> {
+/// Builds one kernel. `wide` is true to load a vector by one 16-byte access. `arguments` are the
+/// numbers of its program.
+pub(super) fn kernel(
+    plan: &ReducePlan,
+    role: Role,
+    wide: bool,
+    arguments: &[Argument],
+) -> Result<VerifiedKernel, IrError> {
     let spec = plan.spec();
     let name = match role {
         Role::Last => format!("{}_of_partials", plan.kernel_name()),
@@ -127,7 +136,7 @@ pub(super) fn kernel(plan: &ReducePlan, role: Role, wide: bool) -> Result<Verifi
     let fold = Fold::new(&mut b, plan, &expressions);
     let block = b.constant("BLOCK", plan.block() as i32, "threads per block");
     b.launch_bounds(block);
-    let params = params(&mut b, plan, role, wide, &fold);
+    let params = params(&mut b, plan, role, wide, (&fold, arguments));
     geometry(&mut b, plan, &params);
     requirements(&mut b, plan, &fold, &params);
     let place = FoldPlace::new(&mut b, plan, &params, block);

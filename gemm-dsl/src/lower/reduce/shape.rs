@@ -39,6 +39,14 @@ pub(super) struct ReduceShape<'s> {
     pub(super) inner: Option<Expr>,
 }
 
+/// Adds the numbers that a launch passes to a program: those of `map` if its kernels read elements,
+/// and those of `finish` if they compute results.
+pub(super) fn add_numbers(program: &mut Program, plan: &ReducePlan, [reads, finishes]: [bool; 2]) {
+    for (name, elem) in plan.spec().numbers_of(reads, finishes) {
+        program.argument(name.to_owned(), Ty::Scalar(elem));
+    }
+}
+
 impl<'s> ReduceShape<'s> {
     /// Shape for a program, to which it adds the extents.
     pub(super) fn of_program(

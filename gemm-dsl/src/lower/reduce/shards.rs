@@ -5,7 +5,7 @@
 
 use super::role::Role;
 use super::rounds::{kernel, variants};
-use super::shape::ReduceShape;
+use super::shape::{ReduceShape, add_numbers};
 use crate::ir::program::{Program, Slot, Step};
 use crate::ir::{Elem, Extent, IrError, Operand, VerifiedProgram};
 use crate::plan::ReducePlan;
@@ -36,6 +36,7 @@ pub fn shard(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
         let (elem, dims) = (plan.types().element, shape.elements());
         bind.push(program.input(Operand::Input(n), name.to_owned(), elem, dims));
     }
+    add_numbers(&mut program, plan, [true, false]);
     for (n, (name, elem)) in partials(plan).into_iter().enumerate() {
         bind.push(program.output(Operand::Temp(n), name, elem, shape.partials()));
     }
@@ -55,10 +56,12 @@ pub fn of_partials(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
     for (n, (name, elem)) in partials(plan).into_iter().enumerate() {
         bind.push(program.input(Operand::Temp(n), name, elem, shape.partials()));
     }
+    add_numbers(&mut program, plan, [false, true]);
     for (n, (name, elem)) in plan.spec().results().into_iter().enumerate() {
         bind.push(program.output(Operand::Output(n), name, elem, shape.results()));
     }
-    let choose = vec![program.kernel(kernel(plan, Role::Last, false)?)];
+    let last = kernel(plan, Role::Last, false, &program.arguments)?;
+    let choose = vec![program.kernel(last)];
     program.steps = vec![Step::launch(choose, bind, extents)];
     VerifiedProgram::new(program)
 }

@@ -98,6 +98,9 @@ impl ReducePlan {
                 list.say(name, expression);
             }
         }
+        if spec.has_value_and_index() {
+            list.say("results", "the value and its index");
+        }
         list.say("result type", types.result.to_string());
     }
 }

@@ -258,7 +258,7 @@ pub(crate) fn acc_narrow(element: Elem, acc: Elem) -> SpecError {
 }
 
 /// Accumulator types that represent every element.
-fn widths(element: Elem) -> &'static str {
+pub(in crate::plan) fn widths(element: Elem) -> &'static str {
     match element {
         Elem::F16 | Elem::Bf16 | Elem::F32 | Elem::Tf32 => "`acc: f32` or `acc: f64`",
         Elem::F64 => "`acc: f64`",
@@ -315,6 +315,39 @@ pub(crate) fn taken_name(at: NodeSpan, name: &str, of: &str) -> SpecError {
             "`{name}` is the name of {of}; use another name for the array, such as `{name}_in`"
         ),
     )
+}
+
+/// Reports a number of `finish` whose name another argument already has.
+pub(crate) fn taken_number(at: NodeSpan, name: &str, of: &str) -> SpecError {
+    let message = format!(
+        "`{name}` is the name of {of}; use another name for the number, such as `{name}_of`"
+    );
+    SpecError::at_tokens("finish", at, message)
+}
+
+/// Reports the first number beyond the maximum.
+pub(crate) fn many_numbers(
+    key: &'static str,
+    at: NodeSpan,
+    name: &str,
+    has: usize,
+    most: usize,
+) -> SpecError {
+    let message = format!(
+        "`{name}` is number {} of {has}, and a launch passes at most {most} numbers; put constants \
+         into the expression, or several numbers into an array",
+        most + 1
+    );
+    SpecError::at_tokens(key, at, message)
+}
+
+/// Reports a number that `map` and `finish` state with different types.
+pub(crate) fn number_of_two_types(at: NodeSpan, name: &str, map: Elem, finish: Elem) -> SpecError {
+    let message = format!(
+        "`{name}` is an `{map}` in `map` and an `{finish}` here, and a launch passes one number \
+         for both; state the same type, or use another name"
+    );
+    SpecError::at_tokens("finish", at, message)
 }
 
 pub(crate) fn wrong_result(acc: Elem, result: Elem, finish: bool) -> SpecError {

@@ -4,11 +4,14 @@ use super::Faults;
 use super::messages;
 use crate::expr::{Closure, Float, Type, Typing, ValueType};
 use crate::ir::Elem;
-use crate::spec::{Op, Over, ReduceSpec};
+use crate::spec::{Finish, Map, Op, Over, ReduceSpec};
 use std::iter;
 
 /// Name of the array of segment offsets.
 pub(crate) const OFFSETS: &str = "offsets";
+
+/// Maximum number of numbers that a launch passes. The type of a kernel lists them.
+const MOST_NUMBERS: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Types {
@@ -52,7 +55,8 @@ pub(super) fn resolve(spec: &ReduceSpec, faults: &mut Faults) -> Types {
         let either = "`acc: f32` or `acc: f64`";
         faults.require(acc.is_float(), || messages::no_float("compensated", acc, either));
     }
-    let is_number = !spec.operator().is_some_and(|op| op.is_index() || op.is_truth());
+    let is_number = spec.has_value_and_index()
+        || !spec.operator().is_some_and(|op| op.is_index() || op.is_truth());
     if let Some(result) = spec.result.filter(|_| is_number) {
         let (result, finish) = (result.elem(), spec.finish.is_some());
         let fits = match acc {
@@ -71,7 +75,7 @@ pub(super) fn resolve(spec: &ReduceSpec, faults: &mut Faults) -> Types {
 
 /// Returns true if `acc` represents every element: exactly, except that a floating-point type
 /// rounds large integers.
-fn holds(acc: Elem, element: Elem) -> bool {
+pub(in crate::plan) fn holds(acc: Elem, element: Elem) -> bool {
     match (element.is_float(), acc.is_float()) {
         (true, true) => acc.size() >= element.size(),
         (true, false) => false,
@@ -91,12 +95,10 @@ impl ReduceSpec {
             Some(op) if op.is_truth() => Type::Bool,
             _ => type_of(self.acc_elem()),
         };
-        Typing {
-            float,
-            values: vec![value_of(element); self.inputs().len()],
-            result,
-            more: Vec::new(),
-        }
+        let map = self.map.as_ref().map(Map::closure);
+        let values = vec![value_of(element); self.inputs().len()].into_iter();
+        let values = values.chain(values_of_numbers(map)).collect();
+        Typing { float, values, result, more: Vec::new() }
     }
 
     pub(crate) fn typing_of_fold(&self) -> Typing {
@@ -117,7 +119,10 @@ impl ReduceSpec {
             Some(float) => ValueType::Float(float),
             None => ValueType::Int { least: 0, most: 1 << 48 },
         };
-        let values = iter::repeat_n(value_of(acc), self.folded_values()).chain([count]).collect();
+        let finish = self.finish.as_ref().map(Finish::closure);
+        let has = finish.map_or(self.folded_values() + 1, |finish| finish.value_params().len());
+        let values = iter::repeat_n(value_of(acc), self.folded_values()).chain([count]).take(has);
+        let values = values.chain(values_of_numbers(finish)).collect();
         Typing { float, values, result: type_of(result), more: Vec::new() }
     }
 
@@ -125,6 +130,11 @@ impl ReduceSpec {
     pub(super) fn folded_values(&self) -> usize {
         if self.operator() == Some(Op::MeanVar) { 2 } else { 1 }
     }
+}
+
+/// Types of the numbers of an expression.
+fn values_of_numbers(closure: Option<&Closure>) -> impl Iterator<Item = ValueType> {
+    closure.into_iter().flat_map(Closure::number_params).map(|(_, elem)| value_of(elem))
 }
 
 fn value_of(elem: Elem) -> ValueType {
@@ -176,7 +186,7 @@ fn check_expressions(spec: &ReduceSpec, faults: &mut Faults) {
         faults.0.push(messages::identity_range(acc, value, least, most));
     }
     let Some(finish) = &spec.finish else { return };
-    let (has, least) = (finish.closure().params().len(), spec.folded_values());
+    let (has, least) = (finish.closure().value_params().len(), spec.folded_values());
     if (least..=least + 1).contains(&has) {
         check(
             faults,
@@ -194,6 +204,7 @@ fn check_expressions(spec: &ReduceSpec, faults: &mut Faults) {
 /// Checks that the array names differ from the names of results and offsets, since a launch passes
 /// all arrays by name.
 fn check_names(spec: &ReduceSpec, faults: &mut Faults) {
+    check_numbers(spec, faults);
     let Some(map) = &spec.map else { return };
     let results = spec.results();
     for param in map.closure().params() {
@@ -201,6 +212,39 @@ fn check_names(spec: &ReduceSpec, faults: &mut Faults) {
             faults.0.push(messages::taken_name(param.at, &param.name, "a result"));
         } else if spec.over == Over::Segments && param.name == OFFSETS {
             faults.0.push(messages::taken_name(param.at, OFFSETS, "the array of segment offsets"));
+        }
+    }
+}
+
+/// Checks the names of the numbers of `finish`: a launch passes numbers and arrays by name. A
+/// number of `map` and `finish` is one number.
+fn check_numbers(spec: &ReduceSpec, faults: &mut Faults) {
+    let numbers = spec.numbers();
+    if let Some((name, _)) = numbers.get(MOST_NUMBERS) {
+        let keys = [("map", spec.map.as_ref().map(Map::closure))];
+        let keys = keys.into_iter().chain([("finish", spec.finish.as_ref().map(Finish::closure))]);
+        let of = keys.filter_map(|(key, closure)| Some((key, closure?)));
+        let found = of.flat_map(|(key, closure)| closure.number_params().map(move |n| (key, n.0)));
+        let last = { found }.find(|(_, number)| number.name == *name);
+        faults.0.extend(last.map(|(key, number)| {
+            messages::many_numbers(key, number.at, name, numbers.len(), MOST_NUMBERS)
+        }));
+    }
+    let Some(finish) = &spec.finish else { return };
+    let results = spec.results();
+    for (number, elem) in finish.closure().number_params() {
+        let name = &*number.name;
+        if results.iter().any(|(result, _)| *result == name) {
+            faults.0.push(messages::taken_number(number.at, name, "a result"));
+        } else if spec.over == Over::Segments && name == OFFSETS {
+            faults.0.push(messages::taken_number(number.at, name, "the array of segment offsets"));
+        } else if spec.inputs().contains(&name) {
+            faults.0.push(messages::taken_number(number.at, name, "an input"));
+        }
+        let mut map = spec.map.iter().flat_map(|map| map.closure().number_params());
+        let other = map.find(|(other, _)| other.name == name).map(|(_, elem)| elem);
+        if let Some(other) = other.filter(|other| *other != elem) {
+            faults.0.push(messages::number_of_two_types(number.at, name, other, elem));
         }
     }
 }

@@ -35,6 +35,22 @@ pub(super) const NUMBERS: ActsOn<ReduceSpec> = ActsOn {
     suggestion: Suggestion::Leave,
 };
 
+/// Reductions with a numeric value among their results.
+pub(super) const VALUES: ActsOn<ReduceSpec> = ActsOn {
+    includes: |spec| (NUMBERS.includes)(spec) || spec.has_value_and_index(),
+    rests_on: &["op"],
+    because: "the result of `op` is an index or a boolean",
+    suggestion: Suggestion::Leave,
+};
+
+/// Reductions whose result is the index of an element.
+pub(super) const ARGS: ActsOn<ReduceSpec> = ActsOn {
+    includes: |spec| spec.operator().is_some_and(Op::is_index),
+    rests_on: &["op"],
+    because: "only `argmax` and `argmin` choose an element",
+    suggestion: Suggestion::Or("use `op: argmax` or `op: argmin`"),
+};
+
 /// Reductions that keep indices or counts of elements, or read offsets.
 pub(super) const INDICES: ActsOn<ReduceSpec> = ActsOn {
     includes: ReduceSpec::has_indices,

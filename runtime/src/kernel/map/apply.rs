@@ -1,6 +1,6 @@
 //! Launch of an elementwise kernel: locates its arrays, checks their shapes, and binds them.
 
-use super::super::reduce::check_elements;
+use super::super::reduce::{check_elements, number_of};
 use super::operands::Passed;
 use crate::backend::Backend;
 use crate::device::{Device, On, dispatch};
@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Launches the program of an elementwise kernel on its operands and results.
-pub(super) fn apply(
+pub(in crate::kernel) fn apply(
     device: &Device,
     program: &Arc<CachedProgram>,
     operands: &[Passed<'_>],
@@ -278,11 +278,7 @@ fn check_number(
 ) -> Result<()> {
     let needed = match program.program().arguments.get(nth).map(|argument| argument.ty) {
         Some(Ty::Scalar(elem)) if elem == found => return Ok(()),
-        Some(Ty::F64) => "a number, an f64",
-        Some(Ty::I32) => "a number, an i32",
-        Some(Ty::U32) => "a number, a u32",
-        Some(Ty::I64) => "a number, an i64",
-        _ => "a number, an f32",
+        ty => number_of(ty.unwrap_or(Ty::F32)),
     };
     let (operand, remedy) = (argument.to_string(), "Pass a number of its type, such as `2.0_f32`");
     Err(Error::WrongOperand { operand, needed, found: format!("the type {found}"), remedy })

@@ -3,12 +3,14 @@
 use super::super::operands::ByName;
 use super::super::{Call, Callee, Kernel};
 use super::fold::{ReduceArrays, fold};
+use super::number::FoldNumber;
 use crate::device::Device;
 use crate::dyn_array::{AnyInput, AnyOutput, Readable, Writable};
 use crate::error::{Error, Result};
 use crate::operand::{Input, Output};
 use crate::report::LaunchReport;
 use crate::segments::{Cut, Offset, Segments};
+use gemm_dsl::ir::Elem;
 use gemm_dsl::ir::program::LaunchProgram;
 use gemm_dsl::spec::{Over, ReduceSpec};
 use std::fmt;
@@ -18,6 +20,7 @@ use std::sync::Arc;
 #[derive(Default)]
 pub struct NamedArrays<'a> {
     inputs: Vec<(String, Box<dyn Readable + 'a>)>,
+    numbers: Vec<(String, (Elem, u64))>,
     outputs: Vec<(String, Box<dyn Writable + 'a>)>,
     segments: Vec<Cut<'a>>,
 }
@@ -26,6 +29,7 @@ impl fmt::Debug for NamedArrays<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Arrays")
             .field("inputs", &names(&self.inputs))
+            .field("numbers", &names(&self.numbers))
             .field("outputs", &names(&self.outputs))
             .field("segments", &self.segments.len())
             .finish()
@@ -79,7 +83,15 @@ impl<'a> Call<'a, ReduceSpec, ByName, NamedArrays<'a>> {
         self
     }
 
-    /// Passes the array for a result. Its name is `output`, or `mean` and `var` for `op: mean_var`.
+    /// Passes a number under its name in `map` or `finish`.
+    pub fn number<N: FoldNumber>(mut self, name: &str, number: N) -> Self {
+        let number = (N::ELEM, number.into_bits());
+        self.given.numbers.push((name.to_owned(), number));
+        self
+    }
+
+    /// Passes the array for a result. Its name is `output`, or `mean` and `var` for `op: mean_var`,
+    /// or `value` and `index` for an `argmax` or `argmin` under `with_value`.
     pub fn output<O: Output + ?Sized>(mut self, name: &str, output: &'a mut O) -> Self {
         self.given.outputs.push((name.to_owned(), Box::new(output)));
         self
@@ -98,6 +110,7 @@ impl<'a> Call<'a, ReduceSpec, ByName, NamedArrays<'a>> {
     /// * [`Error::MissingOperand`], [`Error::UnknownOperand`] or [`Error::RepeatedOperand`] unless
     ///   the call passes each name of the kernel exactly once.
     /// * [`Error::Unmet`] for an array of another element type.
+    /// * [`Error::WrongOperand`] for a number of another type.
     /// * The errors of [`ReduceKernel::launch`](crate::ReduceKernel::launch) and
     ///   [`ReduceKernel::launch_segments`](crate::ReduceKernel::launch_segments).
     pub fn launch(self) -> Result<LaunchReport> {
@@ -108,25 +121,29 @@ impl<'a> Call<'a, ReduceSpec, ByName, NamedArrays<'a>> {
                 unreachable!("`call` starts only calls of a kernel, not of a table")
             }
         };
-        let NamedArrays { inputs, mut outputs, segments } = self.given;
+        let NamedArrays { inputs, numbers, mut outputs, segments } = self.given;
         if segments.len() > 1 {
             return Err(Error::RepeatedOperand { operand: "segments".to_owned() });
         }
-        let LaunchProgram { inputs: takes, outputs: gives, .. } = program.program();
+        let LaunchProgram { inputs: takes, outputs: gives, arguments, .. } = program.program();
+        let arguments: Vec<&str> = arguments.iter().map(|argument| &*argument.name).collect();
         // The offsets of segments are the last input.
         let folded = takes.len() - usize::from(program.over() == Over::Segments);
         let takes: Vec<&str> = takes.iter().take(folded).map(|array| &*array.name).collect();
         let gives: Vec<&str> = gives.iter().map(|array| &*array.name).collect();
         let places = places(&takes, &names(&inputs), "an array to fold", "input")?;
         let read: Vec<AnyInput<'_>> = places.into_iter().map(|n| AnyInput(&*inputs[n].1)).collect();
+        let places_of = self::places(&arguments, &names(&numbers), "a number", "number")?;
+        let numbers: Vec<(Elem, u64)> = places_of.into_iter().map(|n| numbers[n].1).collect();
         self::places(&gives, &names(&outputs), "an array for results", "output")?;
         outputs.sort_by_key(|(name, _)| gives.iter().position(|gives| gives == name));
         let mut written: Vec<AnyOutput<'_>> = Vec::with_capacity(outputs.len());
         for (_, output) in &mut outputs {
             written.push(AnyOutput(&mut **output));
         }
+        let segments = segments.first();
         let given =
-            ReduceArrays { inputs: &read, segments: segments.first(), outputs: &mut written };
+            ReduceArrays { inputs: &read, numbers: &numbers, segments, outputs: &mut written };
         fold(self.device, &program, given)
     }
 }

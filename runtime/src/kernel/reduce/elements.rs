@@ -1,13 +1,21 @@
 //! Element types in the type of a reduction kernel.
 
+use super::input::HostInput;
+use super::number::{FoldNumber, Number};
+use crate::buffer::Buffer;
+use crate::device::Device;
+use crate::dyn_array::Writable;
+use crate::error::Result;
+use gemm_dsl::ir::Elem;
 use gemm_dsl::target::element::Element;
 use half::{bf16, f16};
 
 /// Element types of a reduction's inputs or results, as [`ReduceKernel`](crate::ReduceKernel) lists
 /// them.
 ///
-/// A list is the type of one array, or a tuple of two to four equal types. A type is `f32`, `f64`,
-/// `f16`, `bf16`, or an integer of 8, 32 or 64 bits.
+/// A list is the type of one array, or a tuple of types. A type is `f32`, `f64`, `f16`, `bf16`, or
+/// an integer of 8, 32 or 64 bits. After the types of the inputs, [`Number<f32>`](Number) lists a
+/// number that a launch passes.
 ///
 /// ```
 /// use gemm_runtime::bounds::Elements;
@@ -25,22 +33,23 @@ use half::{bf16, f16};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a list of element types",
     label = "neither an element nor a tuple of elements",
-    note = "a list is the element of one array, such as `f32` or `u8`, or a tuple of two to four \
-        of one type, such as `(f32, f32)`"
+    note = "a list is the element of one array, such as `f32` or `u8`, or a tuple of two to eight, \
+        such as `(f32, f32)`, or `(f32, Number<f32>)` for an array and a number"
 )]
 pub trait Elements: Sealed {
-    /// Host arrays to read: `&[f32]` for `f32`, a tuple of slices for a tuple.
+    /// Host arrays to read: `&[f32]` for `f32`, `f32` for `Number<f32>`, a tuple for a tuple.
     type Slices<'a>;
 
     /// Owned host arrays: `Vec<f32>` for `f32`, a tuple of vectors for a tuple.
     type Vecs;
 
+    /// Host inputs in order.
     #[doc(hidden)]
-    fn slices(slices: Self::Slices<'_>) -> Vec<&[Self::One]>;
+    fn given(slices: Self::Slices<'_>) -> Vec<HostInput<'_>>;
 
-    /// Converts a list of arrays to `Vecs`, or returns `None` if their number is wrong.
+    /// Downloads the results.
     #[doc(hidden)]
-    fn vecs(arrays: Vec<Vec<Self::One>>) -> Option<Self::Vecs>;
+    fn download(device: &Device, results: &Self::Buffers) -> Result<Self::Vecs>;
 
     /// First element of each array.
     #[doc(hidden)]
@@ -48,37 +57,133 @@ pub trait Elements: Sealed {
 }
 
 pub trait Sealed: Copy + 'static {
-    /// Element type of each array.
-    type One: Element;
+    /// Arrays on a device, for results.
+    type Buffers;
 
-    /// Number of arrays in the list.
-    const COUNT: usize;
+    /// Types in order.
+    const LISTED: &'static [Listed];
+
+    /// Allocates arrays for results.
+    fn alloc(device: &Device, len: usize) -> Result<Self::Buffers>;
+
+    /// Arrays for results, in order.
+    fn outputs(results: &mut Self::Buffers) -> Vec<Box<dyn Writable + '_>>;
+}
+
+/// Type in a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listed {
+    Array(Elem),
+    Number(Elem),
+}
+
+/// Type in a list: that of an array, or of a number.
+pub trait Item: Copy + 'static {
+    type Slice<'a>;
+    type Vec;
+    type Buffer;
+
+    const LISTED: Listed;
+
+    fn given(slice: Self::Slice<'_>) -> HostInput<'_>;
+
+    fn alloc(device: &Device, len: usize) -> Result<Self::Buffer>;
+
+    fn output(results: &mut Self::Buffer) -> Option<Box<dyn Writable + '_>>;
+
+    fn download(device: &Device, results: &Self::Buffer) -> Result<Self::Vec>;
+
+    fn first(vec: &Self::Vec) -> Option<Self>;
+}
+
+impl<T: Element> Item for T {
+    type Slice<'a> = &'a [T];
+    type Vec = Vec<T>;
+    type Buffer = Buffer<T>;
+
+    const LISTED: Listed = Listed::Array(T::ELEM);
+
+    fn given(slice: Self::Slice<'_>) -> HostInput<'_> {
+        HostInput::array(slice)
+    }
+
+    fn alloc(device: &Device, len: usize) -> Result<Buffer<T>> {
+        device.alloc_of(len)
+    }
+
+    fn output(results: &mut Buffer<T>) -> Option<Box<dyn Writable + '_>> {
+        Some(Box::new(results))
+    }
+
+    fn download(device: &Device, results: &Buffer<T>) -> Result<Vec<T>> {
+        device.download(results)
+    }
+
+    fn first(vec: &Vec<T>) -> Option<T> {
+        vec.first().copied()
+    }
+}
+
+/// No reduction has a number as a result: a kernel's constructor rejects such a list.
+impl<T: FoldNumber> Item for Number<T> {
+    type Slice<'a> = T;
+    type Vec = ();
+    type Buffer = ();
+
+    const LISTED: Listed = Listed::Number(T::ELEM);
+
+    fn given(number: Self::Slice<'_>) -> HostInput<'_> {
+        HostInput::Number(T::ELEM, number.into_bits())
+    }
+
+    fn alloc(_: &Device, _: usize) -> Result<()> {
+        Ok(())
+    }
+
+    fn output((): &mut ()) -> Option<Box<dyn Writable + '_>> {
+        None
+    }
+
+    fn download(_: &Device, (): &()) -> Result<()> {
+        Ok(())
+    }
+
+    fn first((): &()) -> Option<Self> {
+        Some(Self::LISTED_ONLY)
+    }
 }
 
 macro_rules! elements {
     ($($element:ty),*) => {
         $(
             impl Sealed for $element {
-                type One = Self;
+                type Buffers = Buffer<Self>;
 
-                const COUNT: usize = 1;
+                const LISTED: &'static [Listed] = &[<Self as Item>::LISTED];
+
+                fn alloc(device: &Device, len: usize) -> Result<Self::Buffers> {
+                    <Self as Item>::alloc(device, len)
+                }
+
+                fn outputs(results: &mut Self::Buffers) -> Vec<Box<dyn Writable + '_>> {
+                    <Self as Item>::output(results).into_iter().collect()
+                }
             }
 
             impl Elements for $element {
                 type Slices<'a> = &'a [Self];
                 type Vecs = Vec<Self>;
 
-                fn slices(slices: Self::Slices<'_>) -> Vec<&[Self]> {
-                    vec![slices]
+                fn given(slices: Self::Slices<'_>) -> Vec<HostInput<'_>> {
+                    vec![<Self as Item>::given(slices)]
                 }
 
-                fn vecs(mut arrays: Vec<Vec<Self>>) -> Option<Vec<Self>> {
-                    let last = arrays.pop()?;
-                    arrays.is_empty().then_some(last)
+                fn download(device: &Device, results: &Self::Buffers) -> Result<Vec<Self>> {
+                    <Self as Item>::download(device, results)
                 }
 
                 fn first(vecs: &Vec<Self>) -> Option<Self> {
-                    vecs.first().copied()
+                    <Self as Item>::first(vecs)
                 }
             }
         )*
@@ -86,46 +191,50 @@ macro_rules! elements {
 }
 elements!(f32, f64, f16, bf16, i8, u8, i32, u32, i64, u64);
 
-/// Expands to the type once for each name.
-macro_rules! each {
-    ($name:ident, $ty:ty) => {
-        $ty
-    };
-}
-
 macro_rules! tuples {
-    ($($count:literal: $($name:ident)*;)*) => {
+    ($($($name:ident $at:tt)*;)*) => {
         $(
-            impl<T: Element> Sealed for ($(each!($name, T),)*) {
-                type One = T;
+            impl<$($name: Item),*> Sealed for ($($name,)*) {
+                type Buffers = ($($name::Buffer,)*);
 
-                const COUNT: usize = $count;
-            }
+                const LISTED: &'static [Listed] = &[$($name::LISTED),*];
 
-            impl<T: Element> Elements for ($(each!($name, T),)*) {
-                type Slices<'a> = ($(each!($name, &'a [T]),)*);
-                type Vecs = ($(each!($name, Vec<T>),)*);
-
-                fn slices(slices: Self::Slices<'_>) -> Vec<&[T]> {
-                    let ($($name,)*) = slices;
-                    vec![$($name),*]
+                fn alloc(device: &Device, len: usize) -> Result<Self::Buffers> {
+                    Ok(($($name::alloc(device, len)?,)*))
                 }
 
-                fn vecs(arrays: Vec<Vec<T>>) -> Option<Self::Vecs> {
-                    let [$($name),*] = <[Vec<T>; $count]>::try_from(arrays).ok()?;
-                    Some(($($name,)*))
+                fn outputs(results: &mut Self::Buffers) -> Vec<Box<dyn Writable + '_>> {
+                    let mut all = Vec::new();
+                    $(all.extend($name::output(&mut results.$at));)*
+                    all
+                }
+            }
+
+            impl<$($name: Item),*> Elements for ($($name,)*) {
+                type Slices<'a> = ($($name::Slice<'a>,)*);
+                type Vecs = ($($name::Vec,)*);
+
+                fn given(slices: Self::Slices<'_>) -> Vec<HostInput<'_>> {
+                    vec![$($name::given(slices.$at)),*]
+                }
+
+                fn download(device: &Device, results: &Self::Buffers) -> Result<Self::Vecs> {
+                    Ok(($($name::download(device, &results.$at)?,)*))
                 }
 
                 fn first(vecs: &Self::Vecs) -> Option<Self> {
-                    let ($($name,)*) = vecs;
-                    Some(($($name.first().copied()?,)*))
+                    Some(($($name::first(&vecs.$at)?,)*))
                 }
             }
         )*
     };
 }
 tuples! {
-    2: a b;
-    3: a b c;
-    4: a b c d;
+    A 0 B 1;
+    A 0 B 1 C 2;
+    A 0 B 1 C 2 D 3;
+    A 0 B 1 C 2 D 3 E 4;
+    A 0 B 1 C 2 D 3 E 4 F 5;
+    A 0 B 1 C 2 D 3 E 4 F 5 G 6;
+    A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7;
 }

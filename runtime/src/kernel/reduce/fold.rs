@@ -12,7 +12,7 @@ use crate::report::LaunchReport;
 use crate::segments::Cut;
 use gemm_dsl::ir::contract::{ContractError, Need, Subject};
 use gemm_dsl::ir::program::{Array, KernelId};
-use gemm_dsl::ir::{Extent, HostExpr};
+use gemm_dsl::ir::{Elem, Extent, HostExpr, Ty};
 use gemm_dsl::spec::{Over, ReduceSpec};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -22,6 +22,8 @@ use std::sync::Arc;
 pub struct ReduceArrays<'g, 'a, 'o> {
     /// Arrays to fold, in the order of `map`.
     pub inputs: &'g [AnyInput<'a>],
+    /// Types and bits of the numbers, in the order of `map` and then of `finish`.
+    pub numbers: &'g [(Elem, u64)],
     /// Segments, for an `over: segments` kernel.
     pub segments: Option<&'g Cut<'a>>,
     /// Arrays for the results, in the order of the spec.
@@ -113,7 +115,7 @@ fn fold_on<B: Finds>(
     };
     let extents = program.program().extents.iter().map(|extent| (*extent, count(*extent)));
     let extents: shape::Extents = extents.collect();
-    let values = program.program().bind(&extents, &[])?;
+    let values = program.program().bind(&extents, &numbers(program, given.numbers)?)?;
     let of_results = shape::of_results(&extents);
 
     let mut arrays = SmallVec::<[_; 4]>::new();
@@ -129,6 +131,37 @@ fn fold_on<B: Finds>(
         arrays.push((array.operand, shape::room(over, &array.name, results, &of_results)?));
     }
     launch(on, program, &values, &arrays)
+}
+
+/// Names and bits of the numbers, after a check of their types.
+fn numbers<'p>(
+    program: &'p CachedProgram,
+    given: &[(Elem, u64)],
+) -> Result<SmallVec<[(&'p str, u64); 4]>> {
+    let mut numbers = SmallVec::new();
+    for (argument, &(elem, bits)) in program.program().arguments.iter().zip(given) {
+        if argument.ty != Ty::Scalar(elem) {
+            return Err(Error::WrongOperand {
+                operand: argument.name.to_string(),
+                needed: number_of(argument.ty),
+                found: format!("the type {elem}"),
+                remedy: "Pass a number of its type, such as `2.0_f32`",
+            });
+        }
+        numbers.push((&*argument.name, bits));
+    }
+    Ok(numbers)
+}
+
+/// Description of a number of this type, for messages.
+pub(in crate::kernel) fn number_of(ty: Ty) -> &'static str {
+    match ty {
+        Ty::F64 => "a number, an f64",
+        Ty::I32 => "a number, an i32",
+        Ty::U32 => "a number, a u32",
+        Ty::I64 => "a number, an i64",
+        _ => "a number, an f32",
+    }
 }
 
 /// Checks that segments are passed exactly if the kernel folds segments.

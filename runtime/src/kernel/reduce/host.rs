@@ -3,22 +3,21 @@
 use super::super::ReduceKernel;
 use super::elements::Elements;
 use super::fold::{ReduceArrays, fold};
+use super::input::{HostArray, HostInput, Uploaded};
+use super::lists::sealed::GivenNumbers;
 use super::shape;
-use crate::buffer::Buffer;
 use crate::device::Device;
-use crate::dyn_array::{AnyInput, AnyOutput};
+use crate::dyn_array::{AnyInput, AnyOutput, Readable};
 use crate::error::{Error, Result};
-use crate::operand::Input;
 use crate::program::CachedProgram;
-use crate::view::MatrixRef;
-use gemm_dsl::ir::Extent;
+use gemm_dsl::ir::{Elem, Extent};
 use gemm_dsl::spec::{Over, newer_word};
-use gemm_dsl::target::element::Element;
 use std::sync::Arc;
 
 impl<T: Elements, R: Elements> ReduceKernel<T, R> {
     /// Folds all elements of a host array, with an `over: all` kernel: uploads, launches and
-    /// downloads. `inputs` is a slice, or a tuple of slices for several arrays.
+    /// downloads. `inputs` is a slice, or a tuple of slices for several arrays, with the numbers of
+    /// the kernel after them.
     ///
     /// ```
     /// use gemm_runtime::{Device, ReduceKernel, reduce_kernel};
@@ -50,9 +49,10 @@ impl<T: Elements, R: Elements> ReduceKernel<T, R> {
                 remedy,
             });
         }
-        let arrays = upload::<T>(device, inputs)?;
-        let arrays: Vec<&Buffer<T::One>> = arrays.iter().collect();
-        let results = folded::<R>(device, &program, &any_inputs(&arrays), 1)?;
+        let (arrays, numbers) = split(T::given(inputs));
+        let arrays = upload(device, &arrays)?;
+        let whole: Vec<Box<dyn Readable + '_>> = arrays.iter().map(|array| array.whole()).collect();
+        let results = folded::<R>(device, &program, (&any_inputs(&whole), &numbers), 1)?;
         R::first(&results).ok_or_else(|| Error::Internal("the download has no element".to_owned()))
     }
 
@@ -94,30 +94,22 @@ impl<T: Elements, R: Elements> ReduceKernel<T, R> {
             (Extent::LENGTH, wide(length)),
             (Extent::INNER, wide(inner)),
         ];
-        let slices = T::slices(inputs);
+        let (slices, numbers) = split(T::given(inputs));
         for (array, slice) in program.program().inputs.iter().zip(&slices) {
             let needed = shape::count(&array.name, &extents)?;
-            if slice.len() as u64 != needed {
+            if slice.count() as u64 != needed {
                 let need =
                     format!("outer·len·inner = {outer}·{length}·{inner} = {needed} are needed");
-                let (argument, has) = (array.name.to_string(), slice.len() as u64);
+                let (argument, has) = (array.name.to_string(), slice.count() as u64);
                 return Err(Error::WrongExtent { argument, has, need });
             }
         }
         let results = shape::count("output", &[extents[0], extents[2]])?;
-        let arrays = upload_all(device, &slices)?;
-        let views: Vec<MatrixRef<'_, T::One>> = arrays
-            .iter()
-            .map(|array| match over {
-                Over::Columns => MatrixRef::new(array, length, inner),
-                Over::Middle => MatrixRef::batch(array, outer, length, inner),
-                Over::Rows | Over::All | Over::Segments => MatrixRef::new(array, outer, length),
-                over => newer_word(over),
-            })
-            .collect::<Result<_>>()?;
-        let views: Vec<&MatrixRef<'_, T::One>> = views.iter().collect();
+        let arrays = upload(device, &slices)?;
+        let views =
+            arrays.iter().map(|array| array.view(over, size)).collect::<Result<Vec<_>>>()?;
         // `count` has checked that the number fits in a `usize`.
-        folded::<R>(device, &program, &any_inputs(&views), results as usize)
+        folded::<R>(device, &program, (&any_inputs(&views), &numbers), results as usize)
     }
 }
 
@@ -143,32 +135,39 @@ fn check_size(over: Over, size: (usize, usize, usize)) -> Result<()> {
     Err(Error::WrongOver { over, found, remedy })
 }
 
-fn upload<L: Elements>(device: &Device, slices: L::Slices<'_>) -> Result<Vec<Buffer<L::One>>> {
-    upload_all(device, &L::slices(slices))
+/// Separates the arrays from the types and bits of the numbers.
+fn split(given: Vec<HostInput<'_>>) -> (Vec<Box<dyn HostArray + '_>>, GivenNumbers) {
+    let (mut arrays, mut numbers) = (Vec::new(), GivenNumbers::new());
+    for input in given {
+        match input {
+            HostInput::Array(array) => arrays.push(array),
+            HostInput::Number(elem, bits) => numbers.push((elem, bits)),
+        }
+    }
+    (arrays, numbers)
 }
 
-fn upload_all<E: Element>(device: &Device, slices: &[&[E]]) -> Result<Vec<Buffer<E>>> {
-    slices.iter().map(|slice| device.upload_of(slice)).collect()
+fn upload(device: &Device, arrays: &[Box<dyn HostArray + '_>]) -> Result<Vec<Box<dyn Uploaded>>> {
+    arrays.iter().map(|array| array.upload(device)).collect()
 }
 
-fn any_inputs<'e, I: Input>(inputs: &'e [&I]) -> Vec<AnyInput<'e>> {
-    inputs.iter().map(|input| AnyInput(input)).collect()
+fn any_inputs<'e>(inputs: &'e [Box<dyn Readable + '_>]) -> Vec<AnyInput<'e>> {
+    inputs.iter().map(|input| AnyInput(&**input)).collect()
 }
 
-/// Allocates arrays of `results` elements, launches the program on the inputs, and downloads the
-/// results.
+/// Allocates arrays of `results` elements, launches the program on the inputs and numbers, and
+/// downloads the results.
 fn folded<R: Elements>(
     device: &Device,
     program: &Arc<CachedProgram>,
-    inputs: &[AnyInput<'_>],
+    (inputs, numbers): (&[AnyInput<'_>], &[(Elem, u64)]),
     results: usize,
 ) -> Result<R::Vecs> {
-    let arrays = (0..R::COUNT).map(|_| device.alloc_of::<R::One>(results));
-    let mut arrays: Vec<Buffer<R::One>> = arrays.collect::<Result<_>>()?;
-    let mut outputs: Vec<&mut Buffer<R::One>> = arrays.iter_mut().collect();
-    let mut outputs: Vec<AnyOutput<'_>> =
-        outputs.iter_mut().map(|output| AnyOutput(output)).collect();
-    fold(device, program, ReduceArrays { inputs, segments: None, outputs: &mut outputs })?;
-    let arrays = arrays.iter().map(|array| device.download(array)).collect::<Result<Vec<_>>>()?;
-    R::vecs(arrays).ok_or_else(|| Error::Internal("the download has too few arrays".to_owned()))
+    let mut arrays = R::alloc(device, results)?;
+    let mut outputs = R::outputs(&mut arrays);
+    let mut written = outputs.iter_mut().map(|output| AnyOutput(&mut **output)).collect::<Vec<_>>();
+    fold(device, program, ReduceArrays { inputs, numbers, segments: None, outputs: &mut written })?;
+    drop(written);
+    drop(outputs);
+    R::download(device, &arrays)
 }

@@ -1,12 +1,13 @@
 //! Arguments for the inputs and the results in the type of a reduction kernel.
 
+use super::number::Number;
 use crate::dyn_array::{AnyInput, AnyOutput};
 use crate::operand::{Input, InputOf, Output, OutputOf};
 use gemm_dsl::target::element::Element;
 use smallvec::smallvec;
 
 /// Arguments for the inputs `T` of a reduction: a reference to an array of `T`, or, for a tuple of
-/// two to four types, a tuple of references.
+/// types, a tuple of references. The argument for a [`Number`] is the number itself.
 ///
 /// ```
 /// use gemm_runtime::bounds::InputsFor;
@@ -29,7 +30,7 @@ use smallvec::smallvec;
     message = "the kernel folds `{T}`, but is given `{Self}`",
     label = "not accepted for the inputs `{T}`",
     note = "pass one input as a reference to an array on a device, `&x`, and several as a tuple \
-            in the order of `map`, `(&x, &y)`"
+            in the order of `map`, `(&x, &y)`; pass a number by value, `(&x, 0.5)`"
 )]
 pub trait InputsFor<T>: sealed::Reads {}
 
@@ -57,23 +58,31 @@ pub trait InputsFor<T>: sealed::Reads {}
     message = "the kernel has the results `{R}`, but is given `{Self}` for them",
     label = "not accepted for the results `{R}`",
     note = "pass a mutable reference to an array on a device for the result, `&mut out`, and two \
-            for `mean_var`, `(&mut mean, &mut var)`"
+            for `mean_var`, `(&mut mean, &mut var)`, or for `with_value`, `(&mut value, &mut index)`"
 )]
 pub trait ResultsFor<R>: sealed::Writes {}
 
 #[doc(hidden)]
 pub mod sealed {
     use super::{AnyInput, AnyOutput};
+    use gemm_dsl::ir::Elem;
     use smallvec::SmallVec;
 
     /// Inputs of a call. As many as a type can list need no allocation.
     pub type AnyInputs<'a> = SmallVec<[AnyInput<'a>; 4]>;
+
+    /// Types and bits of the numbers of a call.
+    pub type GivenNumbers = SmallVec<[(Elem, u64); 4]>;
 
     /// Arrays for the results of a call.
     pub type AnyOutputs<'a> = SmallVec<[AnyOutput<'a>; 2]>;
 
     pub trait Reads {
         fn arrays(&self) -> AnyInputs<'_>;
+
+        fn numbers(&self) -> GivenNumbers {
+            GivenNumbers::new()
+        }
     }
 
     pub trait Writes {
@@ -97,20 +106,27 @@ impl<O: Output + ?Sized> sealed::Writes for &mut O {
     }
 }
 
-/// Expands to the type once for each name.
-macro_rules! each {
-    ($name:ident, $ty:ty) => {
-        $ty
-    };
+macro_rules! numbers {
+    ($($number:ty),*) => {$(
+        impl InputsFor<Number<$number>> for $number {}
+
+        impl sealed::Reads for $number {
+            fn arrays(&self) -> sealed::AnyInputs<'_> {
+                sealed::AnyInputs::new()
+            }
+
+            fn numbers(&self) -> sealed::GivenNumbers {
+                smallvec![(<$number as Element>::ELEM, self.into_bits())]
+            }
+        }
+    )*};
 }
+numbers!(f32, f64, i32, u32, i64);
 
 macro_rules! inputs {
-    ($($($input:ident $at:tt)*;)*) => {
+    ($($($of:ident $input:ident $at:tt)*;)*) => {
         $(
-            impl<T: Element, $($input: InputsFor<T>),*> InputsFor<($(each!($input, T),)*)>
-                for ($($input,)*)
-            {
-            }
+            impl<$($of, $input: InputsFor<$of>),*> InputsFor<($($of,)*)> for ($($input,)*) {}
 
             impl<$($input: sealed::Reads),*> sealed::Reads for ($($input,)*) {
                 fn arrays(&self) -> sealed::AnyInputs<'_> {
@@ -118,17 +134,27 @@ macro_rules! inputs {
                     $(all.extend(self.$at.arrays());)*
                     all
                 }
+
+                fn numbers(&self) -> sealed::GivenNumbers {
+                    let mut all = sealed::GivenNumbers::new();
+                    $(all.extend(self.$at.numbers());)*
+                    all
+                }
             }
         )*
     };
 }
 inputs! {
-    A 0 B 1;
-    A 0 B 1 C 2;
-    A 0 B 1 C 2 D 3;
+    S A 0 T B 1;
+    S A 0 T B 1 U C 2;
+    S A 0 T B 1 U C 2 V D 3;
+    S A 0 T B 1 U C 2 V D 3 W E 4;
+    S A 0 T B 1 U C 2 V D 3 W E 4 X F 5;
+    S A 0 T B 1 U C 2 V D 3 W E 4 X F 5 Y G 6;
+    S A 0 T B 1 U C 2 V D 3 W E 4 X F 5 Y G 6 Z H 7;
 }
 
-impl<T: Element, A: ResultsFor<T>, B: ResultsFor<T>> ResultsFor<(T, T)> for (A, B) {}
+impl<S, T, A: ResultsFor<S>, B: ResultsFor<T>> ResultsFor<(S, T)> for (A, B) {}
 
 macro_rules! outputs {
     ($($($output:ident $at:tt)*;)*) => {$(

@@ -8,7 +8,7 @@ use crate::dyn_array::{AnyInput, AnyOutput, Finds};
 use crate::error::{Error, Result};
 use crate::launch::{BoundArray, launch};
 use crate::operand::LocatedOperand;
-use gemm_dsl::ir::program::{Array, PackedLayout, ProgramValues};
+use gemm_dsl::ir::program::{Array, LaunchProgram, PackedLayout, ProgramValues};
 use gemm_dsl::ir::{Extent, HostExpr};
 
 /// Folds the elements of a shard into partial results, which are packed arrays of (outer, runs,
@@ -16,7 +16,7 @@ use gemm_dsl::ir::{Extent, HostExpr};
 pub fn fold_shard(
     device: &Device,
     line: &str,
-    inputs: &[AnyInput<'_>],
+    (inputs, numbers): (&[AnyInput<'_>], &[(&str, u64)]),
     partials: &mut [AnyOutput<'_>],
     first: u64,
     total: u64,
@@ -33,7 +33,8 @@ pub fn fold_shard(
             extent => axes.first().map_or(1, |axes| axes.extent(extent)),
         };
         let extents = program.program().extents.iter().map(|of| (*of, extent(*of)));
-        let values = program.program().bind(&extents.collect::<Vec<_>>(), &[])?;
+        let numbers = taken(program.program(), numbers);
+        let values = program.program().bind(&extents.collect::<Vec<_>>(), &numbers)?;
         let mut arrays = Vec::new();
         for ((array, found), axes) in read.iter().zip(&axes) {
             let bound = BoundArray::array(&array.name, found.place.clone(), &axes.layout());
@@ -52,7 +53,7 @@ pub fn fold_shard(
 pub fn fold_partials(
     device: &Device,
     line: &str,
-    partials: &[AnyInput<'_>],
+    (partials, numbers): (&[AnyInput<'_>], &[(&str, u64)]),
     results: &mut [AnyOutput<'_>],
     extents: [(Extent, u64); 3],
 ) -> Result<()> {
@@ -61,7 +62,7 @@ pub fn fold_partials(
     dispatch!(device, on => {
         let mut extents = extents.to_vec();
         extents.retain(|(extent, _)| program.program().extents.contains(extent));
-        let values = program.program().bind(&extents, &[])?;
+        let values = program.program().bind(&extents, &taken(program.program(), numbers))?;
         let mut arrays = Vec::new();
         let read = read_all(on, &program.program().inputs, partials)?;
         for (array, found) in &read {
@@ -74,6 +75,12 @@ pub fn fold_partials(
         }
         launch(on, &program, &values, &arrays).map(drop)
     })
+}
+
+/// Numbers of a reduction that this program takes, by name.
+fn taken<'n>(program: &LaunchProgram, numbers: &[(&'n str, u64)]) -> Vec<(&'n str, u64)> {
+    let takes = |name| program.arguments.iter().any(|argument| argument.name == name);
+    numbers.iter().copied().filter(|(name, _)| takes(*name)).collect()
 }
 
 /// Array of a program, with the operand that the caller passes for it.

@@ -127,12 +127,12 @@ impl<T, R> ReduceTable<T, R> {
         I: InputsFor<T>,
         O: ResultsFor<R>,
     {
-        let (inputs, read) = (inputs.arrays(), self.read());
+        let (numbers, inputs, read) = (inputs.numbers(), inputs.arrays(), self.read());
         let what = work(read);
         check_segments(what.over, false)?;
         let program = read.prepare(device, &extents(device, what, &inputs)?)?;
-        let given =
-            ReduceArrays { inputs: &inputs, segments: None, outputs: &mut results.arrays() };
+        let outputs = &mut results.arrays();
+        let given = ReduceArrays { inputs: &inputs, numbers: &numbers, segments: None, outputs };
         fold(device, &program, given)
     }
 
@@ -171,14 +171,15 @@ impl<T, R> ReduceTable<T, R> {
         J: Offset,
         O: ResultsFor<R>,
     {
-        let (inputs, read) = (inputs.arrays(), self.read());
+        let (numbers, inputs, read) = (inputs.numbers(), inputs.arrays(), self.read());
         let what = work(read);
         check_segments(what.over, true)?;
         let (_, len, _) = extents(device, what, &inputs)?;
         let cut = segments.cut();
         let program = read.prepare(device, &(cut.count, len, 1))?;
         let outputs = &mut results.arrays();
-        let given = ReduceArrays { inputs: &inputs, segments: Some(&cut), outputs };
+        let segments = Some(&cut);
+        let given = ReduceArrays { inputs: &inputs, numbers: &numbers, segments, outputs };
         fold(device, &program, given)
     }
 }

@@ -3,7 +3,7 @@
 use crate::sampling;
 use fastrand::Rng;
 use gemm_runtime::half::f16;
-use gemm_runtime::{Device, MatrixRef, ReduceKernel};
+use gemm_runtime::{Device, MatrixRef, Number, ReduceKernel, reduce_kernel};
 use gemm_world::{Cut, Distribution, Error, OnRank, Split, World, WorldError};
 
 /// Specs with their run lengths.
@@ -59,6 +59,28 @@ fn sums_of_arrays_have_the_bits_of_one_device() {
 }
 
 /// The ranks reuse the memory of partials only for equal numbers of partials.
+#[test]
+fn all_ranks_pass_the_same_numbers() {
+    let kernel: ReduceKernel<(f32, Number<f32>, Number<f32>), f32> = reduce_kernel!(
+        block: 32, run: 64, map: |x, mu: f32| (x - mu) * (x - mu), finish: |s, scale: f32| s * scale
+    );
+    let x: Vec<f32> = (0..1000).map(|i| 1.0 / (1 + i) as f32).collect();
+    let expected = kernel.run(&Device::simulator(), (&x, 0.25, 3.0)).expect("one device");
+    let distribution: Distribution = "1x1000 cols/64".parse().expect("a distribution");
+    let sums = World::simulated(3).expect("a world").run(|rank| {
+        let x = rank.upload(&distribution, &x)?;
+        kernel.on(rank).run((&x, 0.25, 3.0))
+    });
+    assert_eq!(sums.expect("the same numbers"), [expected; 3]);
+    let sums = World::simulated(2).expect("a world").run(|rank| {
+        let x = rank.upload(&distribution, &x)?;
+        let mu = rank.number() as f32;
+        kernel.on(rank).run((&x, mu, 3.0))
+    });
+    let error = sums.expect_err("another number");
+    assert!(error.to_string().contains("the numbers"), "{error}");
+}
+
 #[test]
 fn reductions_of_other_lengths_follow_each_other() {
     let line = "op: sum, block: 32, run: 32";

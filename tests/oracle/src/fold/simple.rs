@@ -136,6 +136,20 @@ fn none_of(greatest: bool, acc: Elem) -> Number {
     })
 }
 
+/// Maximum or minimum with its index, of type `index`.
+pub(super) fn value_and_place(
+    greatest: bool,
+    values: &[Number],
+    acc: Elem,
+    index: Elem,
+) -> [Folded; 2] {
+    let nowhere = if index == Elem::U64 { u64::MAX } else { u32::MAX.into() };
+    let at = place(greatest, values);
+    let value = at.map_or_else(|| none_of(greatest, acc), |at| values[at]);
+    let value = if value.float().is_nan() { Folded::Nan } else { Folded::Exactly(value) };
+    [value, Folded::Exactly(Number::Int(at.map_or(nowhere.into(), |at| at as i128)))]
+}
+
 /// Index of the maximum or minimum. Of equal values, the first is chosen.
 pub(super) fn place(greatest: bool, values: &[Number]) -> Option<usize> {
     let is_nan = |value: &Number| value.float().is_nan();
