@@ -134,7 +134,8 @@ fn heads(
     let (q_heads, k_heads) = (of(&q)?, of(&k)?);
     let mut packed = [device.alloc(all * t * d)?, device.alloc(all * t * d)?];
     for (to, from) in packed.iter_mut().zip([&q_heads, &k_heads]) {
-        device.copy(from, &mut MatrixMut::batch(to, all, t, d)?)?;
+        let in_turn = [(b, h * t * d), (h, t * d)];
+        device.copy(from, &mut MatrixMut::batch_axes(to, in_turn, t, d, d)?)?;
     }
     let q_packed = MatrixRef::batch(&packed[0], all, t, d)?;
     let k_packed = MatrixRef::batch(&packed[1], all, t, d)?;

@@ -1,13 +1,7 @@
 //! Copies between two layouts, as blocks of rows that a driver call can copy.
 
-use crate::shape::MAX_AXES;
+use crate::shape::{AXES, PerAxis};
 use smallvec::SmallVec;
-
-/// Number of axes of a shape: those of a batch, rows and columns.
-pub(crate) const AXES: usize = MAX_AXES + 2;
-
-/// Extents or strides along the axes, from the outermost axis of a batch to the columns.
-pub(crate) type PerAxis = [usize; AXES];
 
 /// Strides of consecutive elements, matrix by matrix and row by row.
 pub(crate) fn packed_strides(extents: PerAxis) -> PerAxis {

@@ -5,9 +5,14 @@ mod batch;
 pub use batch::Batch;
 pub(crate) use batch::{CallBatch, MAX_AXES, NamedBatch};
 
-use crate::blocks::PerAxis;
 use crate::error::{Error, Result};
 use std::ops::Range;
+
+/// Number of axes of a shape: those of a batch, rows and columns.
+pub(crate) const AXES: usize = MAX_AXES + 2;
+
+/// Extents or strides along the axes, from the outermost axis of a batch to the columns.
+pub(crate) type PerAxis = [usize; AXES];
 
 /// Shape of a matrix, or of a batch of matrices, within an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,12 +10,12 @@ mod ndarray;
 
 use crate::backend::host_memory::room;
 use crate::backend::{Backend, Place};
-use crate::blocks::{Blocks, PerAxis, offsets, packed_strides, strides_in_memory_order};
+use crate::blocks::{Blocks, offsets, packed_strides, strides_in_memory_order};
 use crate::device::{Device, On, dispatch};
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 use crate::operand::{self, Input, InputOf, LocatedOperand, Output};
-use crate::shape::Shape;
+use crate::shape::{PerAxis, Shape};
 #[cfg(any(feature = "faer", feature = "ndarray"))]
 use crate::view::MatrixRef;
 use gemm_dsl::target::element::Element;

@@ -271,6 +271,16 @@ impl<'l> ReductionLaunch<'l> {
         for (name, view) in chosen.spec.inputs().into_iter().zip(&views) {
             call = call.input(name, view);
         }
+        for (name, elem) in chosen.spec.numbers() {
+            call = match elem {
+                Elem::F32 => call.number(name, 0.5_f32),
+                Elem::F64 => call.number(name, 0.5_f64),
+                Elem::I32 => call.number(name, 1_i32),
+                Elem::U32 => call.number(name, 1_u32),
+                Elem::I64 => call.number(name, 1_i64),
+                other => return Err(Error::Internal(format!("no number is of type {other}"))),
+            };
+        }
         for (name, output) in outputs {
             call = with_output!(call, name, output);
         }

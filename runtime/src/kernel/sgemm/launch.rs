@@ -338,10 +338,14 @@ fn along_axes<B: Backend>(
 ) -> Result<[(Extent, u64); 5]> {
     let kind = program.batch().unwrap_or_default();
     let has_axes = |operand: &Operand| {
-        matches!(operand, Operand::Input(0 | 1) | Operand::Output(_))
+        matches!(operand, Operand::Input(0 | 1) | Operand::Output(0))
             || program.operands().iter().any(|of| {
-                of.along == Along::Mn
-                    && matches!(of.slot, ArgSlot::Array(nth) if Operand::Input(nth) == *operand)
+                let own = match of.slot {
+                    ArgSlot::Array(nth) => Operand::Input(nth),
+                    ArgSlot::Output(nth) => Operand::Output(nth),
+                    ArgSlot::Number(_) => return false,
+                };
+                of.along == Along::Mn && own == *operand
             })
     };
     let mut matrices = SmallVec::<[_; 4]>::new();

@@ -6,7 +6,6 @@
 //! whatever the rows. So a block finds its group by a binary search of the offsets, and at most one
 //! tile row per group is without rows.
 
-use super::problem::GemmProblem;
 use crate::ir::{
     Access, BufferId, Change, Elem, Expr, For, KernelBuilder, Operand, Requirement, Scalar, Unroll,
     Var,
@@ -25,6 +24,8 @@ pub(crate) struct Groups {
     /// First row of each group, then the row after the last group.
     offsets: BufferId,
     count: Scalar,
+    /// Rows of A and C.
+    m: Scalar,
 }
 
 /// Group of a tile.
@@ -50,18 +51,18 @@ impl Groups {
         let most = of_tile.saturating_sub(1).min(1 << LOG_GROUPS);
         b.require(Requirement::Range { scalar: count, min: 0, max: most.into() });
         b.require(Requirement::Range { scalar: rows, min: 0, max: MAX_ROWS.into() });
-        Some(Self { offsets, count })
+        Some(Self { offsets, count, m: rows })
     }
 
     /// Number of tile rows over all groups.
-    pub(crate) fn tile_rows(self, problem: &GemmProblem, rows: Expr) -> Expr {
-        problem.m / rows + self.count
+    pub(crate) fn tile_rows(self, rows: Expr) -> Expr {
+        self.m / rows + self.count
     }
 
     /// First row of a group. A wrong offset counts as M.
-    fn first_row(self, problem: &GemmProblem, group: impl Into<Expr>) -> Expr {
+    fn first_row(self, group: impl Into<Expr>) -> Expr {
         let offset = Access::new(self.offsets, [group.into()]).load();
-        offset.min(Expr::from(problem.m).cast(Elem::U32)).cast(Elem::I32)
+        offset.min(Expr::from(self.m).cast(Elem::U32)).cast(Elem::I32)
     }
 
     /// Finds the group of a tile row, and the first row of the tile. The tile exists if this row is
@@ -69,7 +70,6 @@ impl Groups {
     pub(crate) fn find(
         self,
         b: &mut KernelBuilder,
-        problem: &GemmProblem,
         tile_row: Expr,
         rows: &Expr,
     ) -> (Var, TileGroup) {
@@ -81,13 +81,13 @@ impl Groups {
         b.loop_("step", halves.unroll(Unroll::By(1)), |b, step| {
             let next = b.let_("next", group + step);
             b.if_(Expr::from(next).lt(self.count), |b| {
-                let start = self.first_row(problem, next) / rows.clone() + next;
+                let start = self.first_row(next) / rows.clone() + next;
                 b.if_(start.le(tile_row), |b| b.assign(group, next));
             });
         });
         let index = b.let_("batch", group);
-        let first = b.let_("first_row", self.first_row(problem, index));
-        let end = b.let_("end_row", self.first_row(problem, Expr::from(index) + 1));
+        let first = b.let_("first_row", self.first_row(index));
+        let end = b.let_("end_row", self.first_row(Expr::from(index) + 1));
         let nth = b.let_("tile_of_group", tile_row - (first / rows.clone() + index));
         let own = first + nth * rows.clone();
         let row = b.let_("block_row", Expr::from(nth).ge(0).select(own, end));

@@ -238,7 +238,7 @@ impl TileCounts {
         let TileExtents { rows, cols } = tile;
         let rows = |b: &mut KernelBuilder| match problem.groups {
             None => b.let_("tiles_m", (problem.m - 1) / rows + 1),
-            Some(groups) => b.let_("tiles_m", groups.tile_rows(problem, rows)),
+            Some(groups) => b.let_("tiles_m", groups.tile_rows(rows)),
         };
         let batch = problem.batch.filter(|_| problem.groups.is_none());
         let cols = |b: &mut KernelBuilder| b.let_("tiles_n", (problem.n - 1) / cols + 1);
@@ -380,7 +380,7 @@ fn rows_of(b: &mut KernelBuilder, problem: &GemmProblem, tile_row: Expr, rows: E
     match problem.groups {
         None => TileRows { first: b.let_("block_row", tile_row * rows), group: None },
         Some(groups) => {
-            let (first, group) = groups.find(b, problem, tile_row, &rows);
+            let (first, group) = groups.find(b, tile_row, &rows);
             TileRows { first, group: Some(group) }
         }
     }
