@@ -51,7 +51,7 @@ impl RowResults {
 impl Closure {
     /// Returns true if the n-th value is a result of a row.
     pub(crate) fn is_of_row(&self, nth: usize) -> bool {
-        let definitions = Definitions::of(self);
+        let definitions = Definitions::new(self);
         self.values().nth(nth).is_some_and(|value| definitions.folds(value))
     }
 
@@ -61,7 +61,7 @@ impl Closure {
             let (folds, results) = (Vec::new(), Vec::new());
             return RowResults { elements: self.clone(), folds, results };
         }
-        let definitions = Definitions::of(self);
+        let definitions = Definitions::new(self);
         let (mut folds, mut arguments): (Vec<Fold>, Vec<Node>) = (Vec::new(), Vec::new());
         let mut nodes = Vec::new();
         let values = self.values();
@@ -159,7 +159,7 @@ struct Definitions<'c> {
 }
 
 impl<'c> Definitions<'c> {
-    fn of(closure: &'c Closure) -> Self {
+    fn new(closure: &'c Closure) -> Self {
         let (of_rows, of_elements) = (HashSet::new(), HashSet::new());
         let mut all = Self { scope: closure.scope, params: &closure.params, of_rows, of_elements };
         for Let { name, value, .. } in &closure.body.lets {
@@ -215,7 +215,7 @@ pub(super) fn faults(closure: &Closure) -> Vec<SpecError> {
     if !scope.folds || scope.is_elementwise() || closure.first_fold().is_none() {
         return Vec::new();
     }
-    let definitions = Definitions::of(closure);
+    let definitions = Definitions::new(closure);
     let mut faults = Vec::new();
     let lets = closure.body.lets.iter().map(|own| &own.value);
     let mut distinct: Vec<&Node> = Vec::new();

@@ -181,8 +181,8 @@ spec! {
         bounds(Bounds): Bounds = Bounds::Guarded, "{}";
         /// Accepts padding between rows: the kernel takes the leading dimensions lda, ldb and ldc.
         pitched(bool): bool = false, "pitched";
-        /// Computes a batch of GEMMs per launch. Strides or pointers give the locations of matrices of
-        /// one size; groups of rows have a matrix B each.
+        /// Computes a batch of GEMMs per launch. Strides or pointers give the locations of matrices
+        /// of one size; groups of rows have a matrix B each.
         batch(Batch): Option<Batch> = None, "batch_{}", what;
         /// Number of GEMMs of a batch that one block computes, each with separate threads. Use this
         /// key for GEMMs that are too small to occupy a block.

@@ -157,8 +157,8 @@ fn reductions() -> Result<[PinnedSpec; 4], SpecErrors> {
 
 /// GEMMs: a small one whose expression uses most features, one with two values, one with a fold of
 /// each row, the fastest stage with a library function, a batch with several GEMMs per block, a
-/// batch of pointer lists, a batch with epilogue operands of each GEMM, a batch with three axes, and
-/// groups of rows.
+/// batch of pointer lists, a batch with epilogue operands of each GEMM, a batch with three axes,
+/// and groups of rows.
 fn products() -> Result<Vec<PinnedSpec>, SpecErrors> {
     let small = "tile: 32x32x8, thread: 4x4, float4, epilogue: |acc| { let t = 0.5 * acc; \
                  if row == col { fma(t, t, f32(m * n)) } else { max(t, -1.0) } }";
@@ -172,7 +172,8 @@ fn products() -> Result<Vec<PinnedSpec>, SpecErrors> {
     let axes = "tile: 32x32x16, thread: 4x4, float4, blocks_per_sm: 1, pitched, batch: strided3, \
                 epilogue: |acc, factor[batch], mask[m, n]| factor * acc + mask";
     let grouped = "tile: 64x64x8, thread: 8x4, fragment: split, float4, stages: 3, raster: 8, \
-                   blocks_per_sm: 1, batch: grouped, epilogue: |acc, bias[batch, n]| relu(acc + bias)";
+                   blocks_per_sm: 1, batch: grouped, epilogue: |acc, bias[batch, n]| relu(acc + \
+                   bias)";
     let values = "tile: 32x32x16, thread: 4x4, float4, stages: 3, pitched, split_k: 4, \
                   epilogue: |acc, bias[n]| { let t = acc + bias; (relu(t), t) }";
     let folds = "tile: 64x64x16, warp: 32x32, float4, mma: sync, arith: bf16, epilogue: |acc, \

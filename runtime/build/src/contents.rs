@@ -106,8 +106,8 @@ impl Contents {
     }
 
     /// Adds the kernels of all calls of `sgemm_kernel!`, `reduce_kernel!`, `map_kernel!`,
-    /// `row_kernel!`, `scan_kernel!`, `sgemm_table!` and `reduce_table!` in a file, or in all files `*.rs` of a
-    /// folder and its subfolders.
+    /// `row_kernel!`, `scan_kernel!`, `sgemm_table!` and `reduce_table!` in a file, or in all files
+    /// `*.rs` of a folder and its subfolders.
     ///
     /// The files are split into tokens and not expanded. Calls in code that `cfg` disables count,
     /// calls under another name do not. A call in the body of a `macro_rules!` whose spec contains

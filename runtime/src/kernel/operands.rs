@@ -352,8 +352,8 @@ impl<'a> GivenOperands<'a> {
         self.arrays.iter_mut()
     }
 
-    /// Shapes of the arrays to be written, as far as they are matrices, in the order of the kernel's
-    /// operands.
+    /// Shapes of the arrays to be written, as far as they are matrices, in the order of the
+    /// kernel's operands.
     pub fn outputs_mut(&mut self) -> impl Iterator<Item = &mut Option<Shape>> {
         self.outputs.iter_mut().map(|(_, shape)| shape)
     }

@@ -68,8 +68,8 @@ impl<T, R> ReduceKernel<T, R> {
     /// Folds arrays on the device.
     ///
     /// `inputs` is a reference to the input, or a tuple of references in the order of the
-    /// parameters of `map`. The numbers of `map` and `finish` follow, by value. `results` is a mutable reference to the array for the results, or a
-    /// tuple of such references. A vector may have more elements than there are results. On a GPU
+    /// parameters of `map`. The numbers of `map` and `finish` follow, by value. `results` is a
+    /// mutable reference to the array for the results, or a tuple of such references. A vector may have more elements than there are results. On a GPU
     /// the call returns before the work is complete; later work of the device is ordered after it.
     ///
     /// The `over` key determines the inputs and the number of results:

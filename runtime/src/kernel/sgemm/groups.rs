@@ -125,8 +125,8 @@ impl<'a> GroupOffsets<'a> {
 /// Offsets of a launch, if its kernel computes groups.
 ///
 /// # Errors
-/// [`Error::WrongOperand`] if the kernel computes groups and the call gives no offsets, or the other
-/// way round.
+/// [`Error::WrongOperand`] if the kernel computes groups and the call gives no offsets, or the
+/// other way round.
 pub(super) fn of_kernel<'g>(
     program: &CachedProgram,
     given: Option<GroupOffsets<'g>>,

@@ -294,8 +294,9 @@ impl GemmProblem {
     }
 
     /// Declares the parameters of the matrices that the kernel takes, in the order `A, B, C, M, N,
-    /// K[, lda, ldb, ldc][, BATCH[, BATCH_1[, BATCH_2]][, stride_a, stride_b, stride_c]][, offsets][,
-    /// RANGES][, TILES, BLOCKS | CLUSTERS]`. With several batch axes, each matrix has a stride for each.
+    /// K[, lda, ldb, ldc][, BATCH[, BATCH_1[, BATCH_2]][, stride_a, stride_b, stride_c]][,
+    /// offsets][, RANGES][, TILES, BLOCKS | CLUSTERS]`. With several batch axes, each matrix has a
+    /// stride for each.
     pub fn declare(b: &mut KernelBuilder, plan: &SgemmPlan, takes: TakenMatrices) -> Self {
         let elems = plan.types().matrices();
         let buffers = [0, 1, 2].map(|nth| {
