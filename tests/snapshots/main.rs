@@ -33,7 +33,7 @@ fn compare(of: &str, name: &str, text: &str) {
 
 fn main() -> ExitCode {
     let mut specs = pinned::all().unwrap_or_else(|faults| panic!("{faults}"));
-    specs.extend(pinned::elementwise().unwrap_or_else(|faults| panic!("{faults}")));
+    specs.extend(pinned::untimed().unwrap_or_else(|faults| panic!("{faults}")));
     let mut trials = vec![directory::trial(&specs), lint::own_trial()];
     for spec in &specs {
         trials.extend(text::trials(spec));

@@ -87,12 +87,13 @@ pub fn all() -> Result<Vec<PinnedSpec>, SpecErrors> {
     Ok(all)
 }
 
-/// Returns the pinned elementwise kernels: one over arrays of any shape, one with operands of rows
-/// and columns and with results of two types, and two that fold over rows.
+/// Returns the pinned specs whose kernels the program `texts` does not time: an elementwise kernel
+/// over arrays of any shape, one with operands of rows and columns and with results of two types,
+/// two that fold over rows, a scan that computes offsets, and a GEMM of groups of rows.
 ///
 /// # Errors
 /// Returns an error if the generator has a bug.
-pub fn elementwise() -> Result<[PinnedSpec; 4], SpecErrors> {
+pub fn untimed() -> Result<[PinnedSpec; 6], SpecErrors> {
     let gelu: MapSpec = "|x[m, n]| gelu(x), name: gelu".parse()?;
     let norm: MapSpec = "|x[m, n], mean[m], rstd[m], gamma[n]| -> (bf16, f32) \
                          { let t = (x - mean) * rstd; (t * gamma, t) }, name: norm"
@@ -105,11 +106,19 @@ pub fn elementwise() -> Result<[PinnedSpec; 4], SpecErrors> {
                                let rstd = rsqrt(sum(d * d) / f32(n) + 1e-5); \
                                (d * rstd * gamma + beta, rstd) }, name: layer_norm"
         .parse()?;
+    let scan: ScanSpec = "exclusive, type: u8, name: offsets".parse()?;
+    let grouped: SgemmSpec =
+        "tile: 64x64x8, thread: 8x4, fragment: split, float4, stages: 3, raster: 8, \
+                   blocks_per_sm: 1, batch: grouped, epilogue: |acc, bias[batch, n]| relu(acc + \
+                   bias)"
+            .parse()?;
     Ok([
         PinnedSpec::new("map", "gelu", &gelu)?,
         PinnedSpec::new("map", "norm", &norm)?,
         PinnedSpec::new("rows", "softmax", &softmax)?,
         PinnedSpec::new("rows", "layer_norm", &layer_norm)?,
+        PinnedSpec::new("scans", "offsets", &scan)?,
+        PinnedSpec::new("batch", "grouped", &grouped)?,
     ])
 }
 
@@ -137,9 +146,8 @@ fn published() -> Result<Vec<PinnedSpec>, SpecErrors> {
 
 /// Reductions of segments and of runs. For segments, groups reduce short segments and blocks reduce
 /// long ones; the bits depend on the limit between them. For runs, the kernel for runs of a shard
-/// is included. A reduction with a number returns values with their indices. A
-/// scan computes offsets.
-fn reductions() -> Result<[PinnedSpec; 4], SpecErrors> {
+/// is included. A reduction with a number returns values with their indices.
+fn reductions() -> Result<[PinnedSpec; 3], SpecErrors> {
     let groups: ReduceSpec = "over: segments, block: 128, group: 8, items: 4, shuffle".parse()?;
     let argmax: ReduceSpec =
         "op: argmax, block: 128, items: 2, shuffle, float4, run: 2048".parse()?;
@@ -150,15 +158,13 @@ fn reductions() -> Result<[PinnedSpec; 4], SpecErrors> {
                                 group: 8, float4, name: farthest"
             .parse()?;
     let numbers = PinnedSpec::new("numbers", "farthest", &farthest)?;
-    let scan: ScanSpec = "exclusive, type: u8, name: offsets".parse()?;
-    let scan = PinnedSpec::new("scans", "offsets", &scan)?;
-    Ok([PinnedSpec::new("segments", "groups", &groups)?, runs, numbers, scan])
+    Ok([PinnedSpec::new("segments", "groups", &groups)?, runs, numbers])
 }
 
 /// GEMMs: a small one whose expression uses most features, one with two values, one with a fold of
 /// each row, the fastest stage with a library function, a batch with several GEMMs per block, a
-/// batch of pointer lists, a batch with epilogue operands of each GEMM, a batch with three axes,
-/// and groups of rows.
+/// batch of pointer lists, a batch with epilogue operands of each GEMM, and a batch with three
+/// axes.
 fn products() -> Result<Vec<PinnedSpec>, SpecErrors> {
     let small = "tile: 32x32x8, thread: 4x4, float4, epilogue: |acc| { let t = 0.5 * acc; \
                  if row == col { fma(t, t, f32(m * n)) } else { max(t, -1.0) } }";
@@ -171,9 +177,6 @@ fn products() -> Result<Vec<PinnedSpec>, SpecErrors> {
                     factor[batch], bias[batch, n], scale[batch, m]| factor * acc * scale + bias";
     let axes = "tile: 32x32x16, thread: 4x4, float4, blocks_per_sm: 1, pitched, batch: strided3, \
                 epilogue: |acc, factor[batch], mask[m, n]| factor * acc + mask";
-    let grouped = "tile: 64x64x8, thread: 8x4, fragment: split, float4, stages: 3, raster: 8, \
-                   blocks_per_sm: 1, batch: grouped, epilogue: |acc, bias[batch, n]| relu(acc + \
-                   bias)";
     let values = "tile: 32x32x16, thread: 4x4, float4, stages: 3, pitched, split_k: 4, \
                   epilogue: |acc, bias[n]| { let t = acc + bias; (relu(t), t) }";
     let folds = "tile: 64x64x16, warp: 32x32, float4, mma: sync, arith: bf16, epilogue: |acc, \
@@ -189,6 +192,5 @@ fn products() -> Result<Vec<PinnedSpec>, SpecErrors> {
     specs.push(("batch", "pointers", pointers.parse()?));
     specs.push(("batch", "operands", operands.parse()?));
     specs.push(("batch", "axes", axes.parse()?));
-    specs.push(("batch", "grouped", grouped.parse()?));
     specs.iter().map(|(folder, stem, spec)| PinnedSpec::new(folder, *stem, spec)).collect()
 }
