@@ -3,6 +3,7 @@
 
 mod conversions;
 mod folds;
+mod literal;
 mod map;
 mod reduce;
 mod scan;

@@ -99,14 +99,7 @@ impl Closure {
     fn reading(&self, lets: &[Let], value: Node, others: Vec<Node>, folds: &[Fold]) -> Self {
         let mut read = HashSet::new();
         [&value].into_iter().chain(&others).for_each(|value| value.visit_read(&mut read));
-        let mut needed = Vec::new();
-        for own in lets.iter().rev() {
-            if read.contains(&*own.name) {
-                own.value.visit_read(&mut read);
-                needed.push(own.clone());
-            }
-        }
-        needed.reverse();
+        let needed = Let::needed(lets, &mut read);
         let values = if folds.is_empty() { self.scope.values.1 } else { 0 };
         let own = self.params.iter().enumerate();
         let own = own.filter(|(nth, param)| *nth < values || read.contains(&*param.name));

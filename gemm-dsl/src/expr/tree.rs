@@ -235,20 +235,27 @@ impl Binary {
     }
 }
 
+impl Let {
+    /// Returns those of the definitions whose names are read. Adds the names that they read.
+    pub(super) fn needed<'l>(lets: &'l [Let], read: &mut HashSet<&'l str>) -> Vec<Let> {
+        let mut needed = Vec::new();
+        for definition in lets.iter().rev() {
+            if read.contains(definition.name.as_str()) {
+                definition.value.visit_read(read);
+                needed.push(definition.clone());
+            }
+        }
+        needed.reverse();
+        needed
+    }
+}
+
 impl Block {
     /// Returns the block of a value, with those of the definitions that it reads.
     pub(super) fn reading(lets: &[Let], value: Node) -> Self {
         let mut read = HashSet::new();
         value.visit_read(&mut read);
-        let mut needed = Vec::new();
-        for definition in lets.iter().rev() {
-            if read.contains(definition.name.as_str()) {
-                definition.value.visit_read(&mut read);
-                needed.push(definition.clone());
-            }
-        }
-        needed.reverse();
-        Self { lets: needed, value }
+        Self { lets: Let::needed(lets, &mut read), value }
     }
 
     /// Returns the names that the block reads, including those that it defines.
@@ -276,20 +283,7 @@ impl Node {
     /// Visits this expression and its subexpressions, parents first.
     pub fn visit<'a>(&'a self, f: &mut impl FnMut(&'a Node)) {
         f(self);
-        match &self.kind {
-            NodeKind::Float(_) | NodeKind::Int(_) | NodeKind::Name(_) | NodeKind::Waves(..) => {}
-            NodeKind::Unary(_, e) | NodeKind::Fold(_, e) => e.visit(f),
-            NodeKind::Binary(_, a, b, _) => {
-                a.visit(f);
-                b.visit(f);
-            }
-            NodeKind::If(cond, yes, no) => {
-                cond.visit(f);
-                yes.visit(f);
-                no.visit(f);
-            }
-            NodeKind::Call(_, args) => args.iter().for_each(|e| e.visit(f)),
-        }
+        self.children(&mut |child| child.visit(f));
     }
 
     /// Visits the direct subexpressions, and those in the blocks of an `if`.
@@ -343,19 +337,8 @@ impl Node {
 
     pub(super) fn visit_names(&mut self, f: &mut impl FnMut(&mut String)) {
         match &mut self.kind {
-            NodeKind::Float(_) | NodeKind::Int(_) | NodeKind::Waves(..) => {}
             NodeKind::Name(name) => f(name),
-            NodeKind::Unary(_, e) | NodeKind::Fold(_, e) => e.visit_names(f),
-            NodeKind::Binary(_, a, b, _) => {
-                a.visit_names(f);
-                b.visit_names(f);
-            }
-            NodeKind::If(cond, yes, no) => {
-                cond.visit_names(f);
-                yes.visit_names(f);
-                no.visit_names(f);
-            }
-            NodeKind::Call(_, args) => args.iter_mut().for_each(|e| e.visit_names(f)),
+            _ => self.children_mut(&mut |child| child.visit_names(f)),
         }
     }
 }

@@ -12,7 +12,6 @@ mod accumulators;
 mod expressions;
 mod finish;
 mod fold;
-mod literal;
 mod long;
 mod params;
 mod place;
@@ -31,8 +30,6 @@ use crate::ir::{Change, IrError, VerifiedProgram};
 use crate::plan::{ReducePlan, Share};
 use crate::spec::{Op, Over};
 use crate::target::arch;
-pub(super) use fold::{extreme, none_added};
-pub(super) use literal::number;
 pub use shards::{of_partials, partials, shard};
 
 const WARP: i32 = arch::WARP as i32;

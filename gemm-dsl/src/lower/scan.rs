@@ -18,7 +18,7 @@ mod array;
 mod item;
 mod row;
 
-use super::reduce::{extreme, none_added, number};
+use super::folds;
 use crate::ir::program::{Program, Step};
 use crate::ir::{
     Access, BufferId, Const, Elem, Expr, Extent, For, FunctionId, Intrinsic, IrError,
@@ -113,16 +113,11 @@ struct Scan<'s> {
 impl<'s> Scan<'s> {
     fn new(b: &mut KernelBuilder, plan: &'s ScanPlan, is_wide: bool, block: Const) -> Self {
         let spec = plan.spec();
-        let held = match (spec.op, spec.acc_elem()) {
-            // Signed sums and products wrap.
-            (ScanOp::Sum | ScanOp::Prod, Elem::I32) => Elem::U32,
-            (ScanOp::Sum | ScanOp::Prod, Elem::I64) => Elem::U64,
-            (_, acc) => acc,
-        };
+        let held = held(plan);
         let ty = Ty::Scalar(held);
         let meaning = "Folds two values, the earlier one first.";
         let fold = b.function("fold", &[meaning], &[("earlier", ty), ("later", ty)], |_, p| {
-            folded(spec.op, p[0].into(), p[1].into())
+            folds::selected(spec.op.fold(), p[0].into(), p[1].into())
         });
         let team = match plan.team() {
             team if team == plan.block() => block,
@@ -197,12 +192,7 @@ impl<'s> Scan<'s> {
 
     /// Value that changes no other.
     fn identity(&self) -> Expr {
-        match self.plan.spec().op {
-            ScanOp::Sum => none_added(self.held),
-            ScanOp::Prod => number(self.held, 1),
-            ScanOp::Max => extreme(self.held, false),
-            ScanOp::Min => extreme(self.held, true),
-        }
+        folds::identity(self.plan.spec().op.fold(), self.held)
     }
 
     fn folded(&self, earlier: impl Into<Expr>, later: impl Into<Expr>) -> Expr {
@@ -231,25 +221,19 @@ impl<'s> Scan<'s> {
     }
 }
 
-/// Fold of two values by an operator.
-fn folded(op: ScanOp, earlier: Expr, later: Expr) -> Expr {
-    match op {
-        ScanOp::Sum => earlier + later,
-        ScanOp::Prod => earlier * later,
-        ScanOp::Max if earlier.ty().is_float() => {
-            Expr::Call(Intrinsic::Maximum, vec![earlier, later])
-        }
-        ScanOp::Min if earlier.ty().is_float() => {
-            Expr::Call(Intrinsic::Minimum, vec![earlier, later])
-        }
-        ScanOp::Max => earlier.clone().lt(later.clone()).select(later, earlier),
-        ScanOp::Min => later.clone().lt(earlier.clone()).select(later, earlier),
-    }
-}
-
 /// Index of the thread in its block.
 fn thread() -> Expr {
     Special::ThreadX.into()
+}
+
+/// Type in which values are folded: the accumulator type, or its unsigned type.
+fn held(plan: &ScanPlan) -> Elem {
+    match (plan.spec().op, plan.spec().acc_elem()) {
+        // Signed sums and products wrap.
+        (ScanOp::Sum | ScanOp::Prod, Elem::I32) => Elem::U32,
+        (ScanOp::Sum | ScanOp::Prod, Elem::I64) => Elem::U64,
+        (_, acc) => acc,
+    }
 }
 
 /// Element of an array of one dimension.

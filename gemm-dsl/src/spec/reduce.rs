@@ -362,15 +362,7 @@ impl ReduceSpec {
     }
 
     pub fn acc_elem(&self) -> Elem {
-        self.acc.map_or_else(
-            || match self.element {
-                DataType::F16 | DataType::Bf16 => Elem::F32,
-                DataType::I8 => Elem::I32,
-                DataType::U8 => Elem::U32,
-                own => own.elem(),
-            },
-            AccType::elem,
-        )
+        self.acc.map_or_else(|| self.element.acc(), AccType::elem)
     }
 
     /// Returns the element type of a numeric result.

@@ -2,6 +2,7 @@
 
 use super::table::{derived_name, given_name, spec, words};
 use super::{AccType, DataType, ResultType, Spec};
+use crate::expr::FoldOp;
 use crate::ir::Elem;
 use crate::spec::table::{ActsOn, Suggestion};
 use crate::target::arch::WARP;
@@ -75,6 +76,18 @@ spec! {
     }
 }
 
+impl ScanOp {
+    /// Returns the operator of a fold.
+    pub(crate) fn fold(self) -> FoldOp {
+        match self {
+            Self::Sum => FoldOp::Sum,
+            Self::Prod => FoldOp::Prod,
+            Self::Max => FoldOp::Max,
+            Self::Min => FoldOp::Min,
+        }
+    }
+}
+
 impl ScanSpec {
     /// Returns the kernel's name: `scan_` with the user's name, or a name derived from the spec.
     pub fn kernel_name(&self) -> String {
@@ -86,15 +99,7 @@ impl ScanSpec {
 
     /// Returns the accumulator type.
     pub fn acc_elem(&self) -> Elem {
-        self.acc.map_or_else(
-            || match self.element {
-                DataType::F16 | DataType::Bf16 => Elem::F32,
-                DataType::I8 => Elem::I32,
-                DataType::U8 => Elem::U32,
-                own => own.elem(),
-            },
-            AccType::elem,
-        )
+        self.acc.map_or_else(|| self.element.acc(), AccType::elem)
     }
 
     /// Returns the element type of the results.

@@ -1,10 +1,10 @@
 //! The user's expressions of a reduction, as device functions, with conversions of their arguments
 //! and values.
 
-use super::literal::zero;
 use crate::expr::{Closure, Lowered};
 use crate::ir::{Elem, Expr, KernelBuilder, Scalar};
 use crate::lower::conversions::{computed, elem_of, in_expression, of_expression, stored};
+use crate::lower::literal::zero;
 use crate::plan::ReducePlan;
 
 /// Position of an element: its index in the result, and the number of elements of the result.

@@ -12,12 +12,12 @@ mod moments;
 mod value;
 
 use super::expressions::Expressions;
-use super::literal::zero;
+use crate::expr::FoldOp;
 use crate::ir::{Access, BufferId, Const, Elem, Expr, KernelBuilder, Ty, Var};
+use crate::lower::literal::zero;
 use crate::plan::{ReducePlan, Types};
 use crate::spec::Op;
 use value::Operator;
-pub(in crate::lower) use value::{extreme, none_added};
 
 /// Part of an accumulator, as in the plan, with its identity.
 #[derive(Clone, Debug)]
@@ -129,10 +129,10 @@ impl Fold {
         let kind = match plan.op() {
             None => FoldKind::Value(Operator::User(expressions.fold())),
             Some(Op::Sum) if plan.spec().compensated => FoldKind::Compensated,
-            Some(Op::Sum) => FoldKind::Value(Operator::Sum),
-            Some(Op::Prod) => FoldKind::Value(Operator::Prod),
-            Some(Op::Max) => FoldKind::Value(Operator::Max),
-            Some(Op::Min) => FoldKind::Value(Operator::Min),
+            Some(Op::Sum) => FoldKind::Value(Operator::Fold(FoldOp::Sum)),
+            Some(Op::Prod) => FoldKind::Value(Operator::Fold(FoldOp::Prod)),
+            Some(Op::Max) => FoldKind::Value(Operator::Fold(FoldOp::Max)),
+            Some(Op::Min) => FoldKind::Value(Operator::Fold(FoldOp::Min)),
             Some(Op::Any) => FoldKind::Value(Operator::Any),
             Some(Op::All) => FoldKind::Value(Operator::All),
             Some(op @ (Op::Argmax | Op::Argmin)) => {
@@ -165,7 +165,7 @@ impl Fold {
 
     /// Returns true if the operator adds values.
     pub(super) fn is_sum(&self) -> bool {
-        matches!(&self.kind, FoldKind::Value(Operator::Sum) | FoldKind::Compensated)
+        matches!(&self.kind, FoldKind::Value(Operator::Fold(FoldOp::Sum)) | FoldKind::Compensated)
     }
 
     /// Verb of a kernel's comments for folding in a value, for one thread and for several.

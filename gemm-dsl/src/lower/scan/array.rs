@@ -2,14 +2,13 @@
 //! that earlier blocks publish.
 
 use super::item::{BlockSums, Place, Tile};
-use super::{Scan, WARP, at, thread};
+use super::{Scan, WARP, at, held, thread};
 use crate::ir::program::{Program, Slot, TempFill};
 use crate::ir::{
     Access, AtomicOp, BufferId, BufferLayout, Elem, Expr, For, Geometry, Intrinsic, KernelBuilder,
     MemoryOrder, Operand, Scope, Unroll, Var,
 };
 use crate::plan::ScanPlan;
-use crate::spec::ScanOp;
 
 /// Names and contents of the scratch arrays.
 const TICKETS: &str = "tickets";
@@ -29,15 +28,6 @@ struct Temps {
     /// known.
     prefixes: BufferId,
     has_prefix: BufferId,
-}
-
-/// Type in which values are folded.
-fn held(plan: &ScanPlan) -> Elem {
-    match (plan.spec().op, plan.spec().acc_elem()) {
-        (ScanOp::Sum | ScanOp::Prod, Elem::I32) => Elem::U32,
-        (ScanOp::Sum | ScanOp::Prod, Elem::I64) => Elem::U64,
-        (_, acc) => acc,
-    }
 }
 
 /// Number of tiles, and number of groups of tiles, of `n` elements.

@@ -45,6 +45,16 @@ impl DataType {
             DataType::U64 => Elem::U64,
         }
     }
+
+    /// Returns the accumulator type of specs without the key `acc`.
+    pub(crate) fn acc(self) -> Elem {
+        match self {
+            DataType::F16 | DataType::Bf16 => Elem::F32,
+            DataType::I8 => Elem::I32,
+            DataType::U8 => Elem::U32,
+            own => own.elem(),
+        }
+    }
 }
 
 words! {

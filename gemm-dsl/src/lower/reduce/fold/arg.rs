@@ -2,9 +2,9 @@
 //! all numbers.
 
 use super::Cell;
-use super::value::extreme;
 use crate::ir::{Elem, Expr, FunctionId, KernelBuilder, Ty};
-use crate::lower::reduce::literal::nowhere;
+use crate::lower::folds::extreme;
+use crate::lower::literal::nowhere;
 use crate::plan::Types;
 
 pub(super) struct Arg {

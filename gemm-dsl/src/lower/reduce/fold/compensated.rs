@@ -2,9 +2,9 @@
 //! Møller, D. Knuth) and summed separately, as in A. Neumaier's summation.
 
 use super::Cell;
-use super::value::none_added;
 use crate::ir::{Elem, Expr, KernelBuilder, Ty, Var};
-use crate::lower::reduce::literal::zero;
+use crate::lower::folds::none_added;
+use crate::lower::literal::zero;
 use crate::target::intrinsic::Intrinsic;
 
 pub(super) fn identity(part: usize, elem: Elem) -> Expr {

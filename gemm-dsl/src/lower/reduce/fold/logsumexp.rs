@@ -2,11 +2,11 @@
 //! and the sum of the exponentials of the differences from it. A new greatest value rescales the
 //! sum (M. Milakov and N. Gimelshein, "Online normalizer calculation for softmax", 2018).
 
-use super::value::extreme;
 use super::{Cell, LoadedElements};
 use crate::expr::library;
 use crate::ir::{Elem, Expr, FunctionId, KernelBuilder, Ty, Var};
-use crate::lower::reduce::literal::zero;
+use crate::lower::folds::extreme;
+use crate::lower::literal::zero;
 use crate::target::intrinsic::Intrinsic;
 
 pub(super) struct Logsumexp {

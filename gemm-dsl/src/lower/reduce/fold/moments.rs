@@ -9,7 +9,7 @@
 
 use super::{Cell, LoadedElements};
 use crate::ir::{Elem, Expr, KernelBuilder};
-use crate::lower::reduce::literal::{number, zero};
+use crate::lower::literal::{number, zero};
 use crate::plan::Types;
 use crate::target::intrinsic::{CANONICAL_NAN, Intrinsic};
 

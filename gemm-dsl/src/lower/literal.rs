@@ -7,7 +7,7 @@ pub(super) fn zero(elem: Elem) -> Expr {
 }
 
 /// Integer literal of a type with arithmetic.
-pub(in crate::lower) fn number(elem: Elem, value: u32) -> Expr {
+pub(super) fn number(elem: Elem, value: u32) -> Expr {
     match elem {
         Elem::F32 => Expr::F32(value as f32),
         Elem::F64 => Expr::F64(value.into()),
