@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::kernel_arg::{Address, KernelArg};
 use crate::program::CachedProgram;
 use crate::report::{LaunchReport, LoadTimes};
-use crate::shape::{CallBatch, MAX_AXES, Shape};
+use crate::shape::{AXES, CallBatch, Shape};
 use crate::trace::span;
 use gemm_dsl::ir::Operand;
 use gemm_dsl::ir::contract::{self, ArrayAxis, Region, meet};
@@ -22,23 +22,20 @@ use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Greatest number of axes of an operand.
-const MAX_RANK: usize = MAX_AXES + 2;
-
 /// Array or list of arrays bound to an operand: address, extents and strides.
 pub(crate) struct BoundArray<'n, B: Backend> {
     /// Name in messages.
     name: &'n str,
     place: Place<'n, B>,
     /// Extents and strides of the array, or of each array of a list.
-    axes: [ArrayAxis; MAX_RANK],
+    axes: [ArrayAxis; AXES],
     rank: usize,
 }
 
 impl<'n, B: Backend> BoundArray<'n, B> {
     /// Array with these axes, at most five.
     pub(crate) fn array(name: &'n str, place: Place<'n, B>, along: &[ArrayAxis]) -> Self {
-        let mut axes = [ArrayAxis { extent: 1, stride: 1 }; MAX_RANK];
+        let mut axes = [ArrayAxis { extent: 1, stride: 1 }; AXES];
         let rank = along.len();
         let Some(filled) = axes.get_mut(..rank) else {
             unreachable!("lowering: operands and splits have five dimensions at most")
@@ -49,7 +46,7 @@ impl<'n, B: Backend> BoundArray<'n, B> {
 
     pub(crate) fn vector(name: &'n str, place: Place<'n, B>, extent: u64) -> Self {
         let axis = ArrayAxis { extent, stride: 1 };
-        Self { name, place, axes: [axis; MAX_RANK], rank: 1 }
+        Self { name, place, axes: [axis; AXES], rank: 1 }
     }
 
     /// Matrix, or batch or list of matrices.
@@ -59,7 +56,7 @@ impl<'n, B: Backend> BoundArray<'n, B> {
         let matrix = [axis(rows, row_stride), axis(cols, col_stride)];
         let batch = batch.filter(|_| matches!(place, Place::One { .. }));
         let batch = batch.map(|batch| batch.array_axes()).unwrap_or_default();
-        let mut axes = [ArrayAxis { extent: 1, stride: 1 }; MAX_RANK];
+        let mut axes = [ArrayAxis { extent: 1, stride: 1 }; AXES];
         let rank = batch.len() + matrix.len();
         let along = batch.into_iter().chain(matrix);
         axes.iter_mut().zip(along).for_each(|(to, from)| *to = from);

@@ -90,14 +90,12 @@ impl Batch {
 
     /// Extents in messages, such as `2 x 3`.
     pub(crate) fn extents_in_words(&self) -> String {
-        let extents: Vec<_> = self.axes().iter().map(|axis| axis.extent.to_string()).collect();
-        extents.join(" x ")
+        extents_in_words(&self.array_axes())
     }
 
     /// Strides in messages, such as `12 and 4`.
     pub(crate) fn strides_in_words(&self) -> String {
-        let strides: Vec<_> = self.axes().iter().map(|axis| axis.stride.to_string()).collect();
-        strides.join(" and ")
+        strides_in_words(&self.array_axes())
     }
 
     /// Axes as contracts describe them.
@@ -150,8 +148,8 @@ impl CallBatch {
                 let (other, of_other) = longest.map_or(("c", &[][..]), |(name, a)| (*name, a));
                 Error::WrongShape {
                     argument: (*name).to_owned(),
-                    has: format!("a batch of {} matrices", in_words(axes)),
-                    need: format!("`{other}` is one of {}", in_words(of_other)),
+                    has: format!("a batch of {} matrices", extents_in_words(axes)),
+                    need: format!("`{other}` is one of {}", extents_in_words(of_other)),
                     remedy: "Pass batches with the same axes. A stride of 0 repeats a matrix",
                 }
             })?);
@@ -195,13 +193,12 @@ impl CallBatch {
         }
         let several = operands.iter().max_by_key(|(_, axes)| axes.len());
         let (name, axes) = several.map_or(("c", &[][..]), |(name, axes)| (*name, axes));
-        let strides: Vec<String> = axes.iter().map(|axis| axis.stride.to_string()).collect();
         Err(Error::WrongShape {
             argument: name.to_owned(),
             has: format!(
                 "a batch of {} matrices with strides of {} elements",
-                in_words(axes),
-                strides.join(" and ")
+                extents_in_words(axes),
+                strides_in_words(axes)
             ),
             need: format!("the kernel has `batch: {kind}`"),
             remedy: match (kind, self.len()) {
@@ -235,9 +232,15 @@ impl CallBatch {
 }
 
 /// Extents in messages, such as `2 x 3`.
-fn in_words(axes: &[ArrayAxis]) -> String {
+fn extents_in_words(axes: &[ArrayAxis]) -> String {
     let extents: Vec<String> = axes.iter().map(|axis| axis.extent.to_string()).collect();
     extents.join(" x ")
+}
+
+/// Strides in messages, such as `12 and 4`.
+fn strides_in_words(axes: &[ArrayAxis]) -> String {
+    let strides: Vec<String> = axes.iter().map(|axis| axis.stride.to_string()).collect();
+    strides.join(" and ")
 }
 
 /// Strides of an operand along axes with these extents. A single matrix has strides of 0, and a
