@@ -162,6 +162,17 @@ impl Model {
         [(batch, tokens * pitch), (heads, self.extents.depth())]
     }
 
+    /// First columns of q, k and v in their common matrix.
+    fn firsts(&self) -> [usize; 3] {
+        [0, 1, 2].map(|nth| nth * self.extents.width)
+    }
+
+    /// Columns of q, k and v.
+    fn parts<'a>(&self, qkv: &'a Matrix) -> Result<[BufferView<'a>; 3]> {
+        let [q, k, v] = self.firsts().map(|first| qkv.buffer().slice(first..));
+        Ok([q?, k?, v?])
+    }
+
     /// Heads of a part of the columns of a matrix of tokens.
     fn heads<'a>(&self, part: &'a BufferView<'_>, pitch: usize) -> Result<MatrixRef<'a>> {
         let (tokens, depth) = (self.extents.tokens, self.extents.depth());
@@ -196,10 +207,8 @@ impl Model {
     /// Computes the weights of the attention, and the values that they mix.
     fn attend(&self, qkv: &Matrix) -> Result<(Buffer, Buffer)> {
         let (device, width) = (&self.device, self.extents.width);
-        let parts = [0, width, 2 * width].map(|first| qkv.buffer().slice(first..));
-        let [q, k, v] = parts;
-        let (q, k, v) = (q?, k?, v?);
-        let [q, k, v] = [&q, &k, &v].map(|part| self.heads(part, 3 * width));
+        let parts = self.parts(qkv)?;
+        let [q, k, v] = parts.each_ref().map(|part| self.heads(part, 3 * width));
         let mut scores = self.alloc_maps()?;
         sgemm(&q?, &k?.t(), &mut self.maps_mut(&mut scores)?).alpha(self.scale()).run(device)?;
         let mut weights = self.alloc_maps()?;
@@ -300,10 +309,8 @@ impl Model {
     fn attend_backward(&self, of: &Activations, dmixed: &Matrix) -> Result<Buffer> {
         let (device, width) = (&self.device, self.extents.width);
         let (tokens, depth) = (self.extents.tokens, self.extents.depth());
-        let firsts = [0, width, 2 * width];
-        let [q, k, v] = firsts.map(|first| of.qkv.buffer().slice(first..));
-        let (q, k, v) = (q?, k?, v?);
-        let [q, k, v] = [&q, &k, &v].map(|part| self.heads(part, 3 * width));
+        let parts = self.parts(&of.qkv)?;
+        let [q, k, v] = parts.each_ref().map(|part| self.heads(part, 3 * width));
         let dmixed = dmixed.buffer().whole();
         let dmixed = self.heads(&dmixed, width)?;
         let [attention, attention_rows] = self.maps(&of.attention)?;
@@ -318,7 +325,7 @@ impl Model {
         let [dscores, _] = self.maps(&dscores)?;
         let mut dqkv = device.alloc(self.extents.rows() * 3 * width)?;
         let products = [(dscores, k?), (dscores.t(), q?), (attention.t(), dmixed)];
-        for (first, (a, b)) in firsts.into_iter().zip(products) {
+        for (first, (a, b)) in self.firsts().into_iter().zip(products) {
             let mut part = dqkv.slice_mut(first..)?;
             let axes = self.axes(3 * width);
             let mut heads = MatrixMut::batch_axes(&mut part, axes, tokens, depth, 3 * width)?;

@@ -392,6 +392,13 @@ pub fn accepts(spec: &SgemmSpec, Size { m, n, k }: Size) -> bool {
     [m, n, k].into_iter().zip(steps(spec)).all(|(extent, step)| extent.is_multiple_of(step))
 }
 
+/// Returns true if the error of a launch says that operands are not aligned, and the kernel has no
+/// guards. Such a kernel has no variant for unaligned operands.
+pub fn is_unaligned(spec: &SgemmSpec, error: &str) -> bool {
+    let unaligned = error.contains("aligned to") || error.contains("to be a multiple of 4");
+    unaligned && spec.float4 && spec.bounds == Bounds::Aligned
+}
+
 /// Smallest shape of at least `size` that the spec accepts. For a kernel without guards no extent
 /// is 0.
 pub fn accepted(spec: &SgemmSpec, size: Size) -> Size {

@@ -1,63 +1,23 @@
 // Peer of the reduction ladder: CUB's DeviceReduce on random data, one line per length.
 // nvcc -O3 -arch=native cub_reduce.cu -o cub_reduce && ./cub_reduce 20 24 28
 #include <cub/device/device_reduce.cuh>
-#include <algorithm>
-#include <cstdio>
-#include <cstdlib>
-#include <vector>
-
-#define CHECK(call)                                                          \
-    do {                                                                     \
-        cudaError_t error = (call);                                          \
-        if (error != cudaSuccess) {                                          \
-            std::fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(error)); \
-            return 1;                                                        \
-        }                                                                    \
-    } while (0)
-
-// Hash of the index: values between -1 and 1, never all zero.
-__global__ void fill(float* x, size_t n)
-{
-    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += gridDim.x * (size_t)blockDim.x) {
-        unsigned h = (unsigned)i * 2654435761u ^ (unsigned)(i >> 32);
-        h ^= h >> 15;
-        h *= 2246822519u;
-        h ^= h >> 13;
-        x[i] = (int)h * (1.0f / 2147483648.0f);
-    }
-}
+#include "cub.cuh"
 
 int main(int argc, char** argv)
 {
     for (int arg = 1; arg < argc; ++arg) {
         const size_t n = (size_t)1 << std::atoi(argv[arg]);
-        float *in, *out;
+        float *in, *out, ms;
         CHECK(cudaMalloc(&in, n * sizeof(float)));
         CHECK(cudaMalloc(&out, sizeof(float)));
         fill<<<1024, 256>>>(in, n);
-        size_t bytes = 0;
-        void* scratch = nullptr;
-        CHECK(cub::DeviceReduce::Sum(scratch, bytes, in, out, n));
-        CHECK(cudaMalloc(&scratch, bytes));
-        cudaEvent_t start, stop;
-        CHECK(cudaEventCreate(&start));
-        CHECK(cudaEventCreate(&stop));
-        std::vector<float> times;
-        for (int round = -5; round < 41; ++round) {
-            CHECK(cudaEventRecord(start));
-            CHECK(cub::DeviceReduce::Sum(scratch, bytes, in, out, n));
-            CHECK(cudaEventRecord(stop));
-            CHECK(cudaEventSynchronize(stop));
-            float ms;
-            CHECK(cudaEventElapsedTime(&ms, start, stop));
-            if (round >= 0) times.push_back(ms);
-        }
-        std::sort(times.begin(), times.end());
-        const float ms = times[times.size() / 2];
+        auto sum = [&](void* scratch, size_t& bytes) {
+            return cub::DeviceReduce::Sum(scratch, bytes, in, out, n);
+        };
+        if (median(sum, &ms)) return 1;
         std::printf("CUB n=2^%s %.4f ms %.1f GB/s\n", argv[arg], ms, n * sizeof(float) / ms / 1e6);
         CHECK(cudaFree(in));
         CHECK(cudaFree(out));
-        CHECK(cudaFree(scratch));
     }
     return 0;
 }

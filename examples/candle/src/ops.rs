@@ -6,7 +6,7 @@ use candle_core::{CpuStorage, CustomOp2, CustomOp3, Error, Layout, Result, Shape
 use candle_core::{CudaDevice, CudaStorage, backend::BackendStorage};
 use gemm_runtime::bounds::{Vector, VectorOf};
 use gemm_runtime::{
-    Device, Epilogue, MN, Map, MatrixMut, MatrixRef, N, epilogue, row_kernel, sgemm,
+    Buffer, Device, Epilogue, MN, Map, MatrixMut, MatrixRef, N, epilogue, row_kernel, sgemm,
 };
 use std::sync::OnceLock;
 
@@ -43,12 +43,12 @@ impl CustomOp3 for LinearGelu {
         bias_layout: &Layout,
     ) -> Result<(CpuStorage, Shape)> {
         let device = self.devices.simulator();
-        let upload = |of: &CpuStorage, first: usize| {
-            device.upload(&of.as_slice::<f32>()?[first..]).map_err(Error::wrap)
-        };
-        let (x, w) = (upload(x, x_layout.start_offset())?, upload(w, w_layout.start_offset())?);
+        let (x, w) = (
+            upload(device, x, x_layout.start_offset())?,
+            upload(device, w, w_layout.start_offset())?,
+        );
         let (x, w) = (matrix(&x, x_layout)?, matrix(&w, w_layout)?);
-        let bias = upload(bias, vector(bias_layout)?.start)?;
+        let bias = upload(device, bias, vector(bias_layout)?.start)?;
         let (rows, cols) = (x.rows(), w.rows());
         let mut y = device.alloc_matrix(rows, cols).map_err(Error::wrap)?;
         linear_gelu(device, [x, w], &bias, &mut y.view_mut())?;
@@ -93,10 +93,10 @@ impl CustomOp2 for LinearSoftmax {
         w_layout: &Layout,
     ) -> Result<(CpuStorage, Shape)> {
         let device = self.devices.simulator();
-        let upload = |of: &CpuStorage, first: usize| {
-            device.upload(&of.as_slice::<f32>()?[first..]).map_err(Error::wrap)
-        };
-        let (x, w) = (upload(x, x_layout.start_offset())?, upload(w, w_layout.start_offset())?);
+        let (x, w) = (
+            upload(device, x, x_layout.start_offset())?,
+            upload(device, w, w_layout.start_offset())?,
+        );
         let (x, w) = (matrix(&x, x_layout)?, matrix(&w, w_layout)?);
         let (rows, cols) = (x.rows(), w.rows());
         let alloc = || device.alloc_matrix(rows, cols).map_err(Error::wrap);
@@ -148,6 +148,11 @@ fn linear_softmax(
 ) -> Result<()> {
     sgemm(&x, &w.t(), logits).run(device).map_err(Error::wrap)?;
     SOFTMAX.launch(device, &*logits, y).map(drop).map_err(Error::wrap)
+}
+
+/// Uploads the elements of a tensor, starting at `first`.
+fn upload(device: &Device, of: &CpuStorage, first: usize) -> Result<Buffer> {
+    device.upload(&of.as_slice::<f32>()?[first..]).map_err(Error::wrap)
 }
 
 /// Matrix of a layout, in elements that start with its first one. One of its strides must be 1.
