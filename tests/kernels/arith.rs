@@ -7,13 +7,14 @@ use gemm_oracle::random::{Hard, Random, values};
 use gemm_runtime::{Device, Error, MatrixMut, MatrixRef, Sgemm};
 use gemm_tests::arbitrary;
 use gemm_tests::product::{Placement, Problem, accepted};
+use gemm_tests::simulator;
 use libtest_mimic::Trial;
 use proptest::prelude::*;
 
 /// Checks that C has the bits that its arithmetic defines. The payload of a NaN is ignored, because
 /// it depends on the machine.
 fn bits(spec: &SgemmSpec, problem: &Problem, placement: Placement) -> Result<(), String> {
-    let (c, variant) = problem.multiply(&Device::simulator(), spec, placement)?;
+    let (c, variant) = problem.multiply(&simulator(), spec, placement)?;
     for (at, (value, expected)) in c.iter().zip(problem.ascending(spec)).enumerate() {
         if value.to_bits() != expected.to_bits() && !(value.is_nan() && expected.is_nan()) {
             let (size, n) = (problem.size, problem.size.n);
@@ -102,7 +103,7 @@ fn bits_depend_only_on_promotion() {
                 let line = format!("{tile}, arith: {arith}{promote}");
                 let spec: SgemmSpec = line.parse().unwrap_or_else(|e| panic!("{line}: {e}"));
                 let placement = Placement::aligned_rows(spec.layout, size);
-                let c = problem.multiply(&Device::simulator(), &spec, placement);
+                let c = problem.multiply(&simulator(), &spec, placement);
                 let (c, _) = c.unwrap_or_else(|error| panic!("{error}"));
                 let bits: Vec<u32> = c.iter().map(|c| c.to_bits()).collect();
                 assert!(*first.get_or_insert_with(|| bits.clone()) == bits, "{line}");
@@ -141,7 +142,7 @@ fn bits_of_wgmma_depend_only_on_promotion() {
                 let promote = if arith.is_emulation() { ", promote: 16" } else { "" };
                 let line = format!("{tile}, arith: {arith}, mma: wgmma{promote}");
                 let spec: SgemmSpec = line.parse().unwrap_or_else(|e| panic!("{line}: {e}"));
-                let c = problem.multiply(&Device::simulator(), &spec, Placement::default());
+                let c = problem.multiply(&simulator(), &spec, Placement::default());
                 let (c, _) = c.unwrap_or_else(|error| panic!("{error}"));
                 let bits: Vec<u32> = c.iter().map(|c| c.to_bits()).collect();
                 assert!(*first.get_or_insert_with(|| bits.clone()) == bits, "{line}");
@@ -165,7 +166,7 @@ fn flags_of_all_tiles_are_read() {
         let [by_lanes, by_flags] = [spec(""), spec(", convert: matrix")];
         let multiply = |spec: &SgemmSpec, problem: &Problem| -> Vec<u32> {
             let placement = Placement::aligned_rows(spec.layout, size);
-            let c = problem.multiply(&Device::simulator(), spec, placement);
+            let c = problem.multiply(&simulator(), spec, placement);
             let (c, _) = c.unwrap_or_else(|error| panic!("`{spec}`: {error}"));
             c.iter().map(|c| c.to_bits()).collect()
         };
@@ -232,7 +233,7 @@ fn sums_of_no_terms_are_zero_whatever_shares_them() {
             let Ok(spec) = line.parse::<SgemmSpec>() else { continue };
             // More tiles than SMs.
             let problem = Problem::new(Size::new(192, 190, 0), 1);
-            let c = problem.multiply(&Device::simulator(), &spec, Placement::default());
+            let c = problem.multiply(&simulator(), &spec, Placement::default());
             let (c, _) = c.unwrap_or_else(|error| panic!("`{line}`: {error}"));
             assert!(c.iter().all(|c| c.to_bits() == 0), "`{line}`");
             shared += usize::from(spec.stream_k);
@@ -283,7 +284,7 @@ fn numbers_at_the_ends_of_formats_are_multiplied() {
             // A has a single row, so that no other number triggers the f32 fallback.
             for a in a.iter().skip(turn).step_by(stride) {
                 let problem = Problem::of(Size::new(1, b.len(), 1), vec![*a], b.to_vec());
-                let found = problem.multiply(&Device::simulator(), &spec, Placement::default());
+                let found = problem.multiply(&simulator(), &spec, Placement::default());
                 let (c, _) = found.unwrap_or_else(|error| panic!("{error}"));
                 for (c, b) in c.iter().zip(b) {
                     let exact = f64::from(*a) * f64::from(b);
@@ -307,10 +308,10 @@ fn emulations_keep_their_bounds() {
             let spec: SgemmSpec = line.parse().expect("a line");
             let problem = Problem::new(Size::new(33, 31, k), k as u64);
             let (c, _) = problem
-                .multiply(&Device::simulator(), &spec, Placement::default())
+                .multiply(&simulator(), &spec, Placement::default())
                 .unwrap_or_else(|error| panic!("{error}"));
             problem
-                .check(&Device::simulator(), &spec, Placement::default(), &c)
+                .check(&simulator(), &spec, Placement::default(), &c)
                 .unwrap_or_else(|error| panic!("{arith} at {k}: {error}"));
         }
     }
@@ -346,7 +347,7 @@ fn scaled_lines_keep_their_bound_at_every_exponent() {
         let b = (0..k * n).map(|i| cols[i % n][i / n]).collect();
         let problem = Problem::of(size, rows.concat(), b);
         let (c, _) = problem
-            .multiply(&Device::simulator(), &spec, Placement::default())
+            .multiply(&simulator(), &spec, Placement::default())
             .unwrap_or_else(|error| panic!("{error}"));
         for (at, c) in c.iter().enumerate() {
             let (row, col) = (rows[at / n], cols[at % n]);

@@ -10,6 +10,7 @@ use gemm_runtime::error::{Need, Subject};
 use gemm_runtime::{ByName, Device, Error, MN, MatrixMut, MatrixRef, Sgemm, sgemm};
 use gemm_tests::batch::{Lies, run};
 use gemm_tests::product::{Placement, Problem, accepted, is_unaligned};
+use gemm_tests::simulator;
 use gemm_tests::{arbitrary, bits};
 use libtest_mimic::Trial;
 use proptest::prelude::*;
@@ -46,7 +47,7 @@ proptest! {
         (seed, listed) in any::<(u64, bool)>(),
     ) {
         let batch = if listed { Batch::Pointers } else { Batch::Strided };
-        if let Err(error) = run(&Device::simulator(), (&spec, batch), size, &[count], lies, seed) {
+        if let Err(error) = run(&simulator(), (&spec, batch), size, &[count], lies, seed) {
             prop_assert!(is_unaligned(&spec, &error), "`{spec}`, {batch}, at {size}: {error}");
         }
     }
@@ -71,7 +72,7 @@ proptest! {
         (seed, third) in any::<(u64, bool)>(),
     ) {
         let batch = if third || axes.len() == 3 { Batch::Strided3 } else { Batch::Strided2 };
-        if let Err(error) = run(&Device::simulator(), (&spec, batch), size, &axes, lies, seed) {
+        if let Err(error) = run(&simulator(), (&spec, batch), size, &axes, lies, seed) {
             let unaligned = error.contains("aligned to") || error.contains("to be a multiple of 4");
             let unguarded = spec.float4 && spec.bounds.to_string() == "aligned";
             prop_assert!(unguarded && unaligned, "`{spec}`, {batch}, {axes:?}: {error}");

@@ -11,6 +11,7 @@ use gemm_dsl::spec::{Epilogue, SgemmSpec};
 use gemm_oracle::product::Size;
 use gemm_runtime::{ByName, Device, Error, MN, MatrixMut, MatrixRef, N, Sgemm};
 use gemm_tests::product::{Placement, Problem};
+use gemm_tests::simulator;
 use libtest_mimic::{Failed, Trial};
 
 const TEXT: &str = "|acc| { let t = 0.5 * acc; if col > row && n > 1 { max(t, 0.25) } else { t * \
@@ -302,7 +303,7 @@ pub fn trials() -> Vec<Trial> {
         ],
         vec![
             Trial::test("epilogue::nan_has_the_promised_bits", || {
-                nan_has_the_promised_bits(&Device::simulator())
+                nan_has_the_promised_bits(&simulator())
             }),
             trial("epilogue::nan_has_the_promised_bits".to_owned(), nan_has_the_promised_bits),
         ],

@@ -12,6 +12,7 @@ use gemm_oracle::profiler::{Measured, Which, known, measured};
 use gemm_runtime::Device;
 use gemm_sim::{Quantity, SassCounters};
 use gemm_tests::ladder;
+use gemm_tests::simulator;
 use libtest_mimic::Trial;
 use rayon::prelude::*;
 use std::collections::BTreeSet;
@@ -142,7 +143,7 @@ fn machine_code_does_not_change_the_source_counters() {
         let launched: Vec<_> = products.chain(reductions).collect();
         launched.iter().flat_map(|l| l.steps().map(|step| step.counters().copied())).collect()
     };
-    assert_eq!(of(&Device::simulator()), of(&Device::simulator_compiled()));
+    assert_eq!(of(&simulator()), of(&Device::simulator_compiled()));
 }
 
 pub fn trials() -> Vec<Trial> {

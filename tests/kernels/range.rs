@@ -11,6 +11,7 @@ use gemm_oracle::random::Random;
 use gemm_runtime::{Device, Error, MatrixMut, MatrixRef, Sgemm};
 use gemm_tests::prepared::compare;
 use gemm_tests::product::{Placement, Problem, accepted};
+use gemm_tests::simulator;
 use libtest_mimic::{Failed, Trial};
 
 /// Specs of warps, and of warpgroups, with a K tile of 128 bytes as `{k}`. The last ones share K.
@@ -238,7 +239,7 @@ pub fn trials() -> Vec<Trial> {
             // By default, each end of the range is tested with every second spec.
             let is_tested = |nth: usize| gemm_cases::is_in_turn(nth, 2, usize::from(ends > 0));
             for (_, spec) in specs().into_iter().enumerate().filter(|(nth, _)| is_tested(*nth)) {
-                run(&Device::simulator(), &spec, ends, &mut seen)?;
+                run(&simulator(), &spec, ends, &mut seen)?;
             }
             let Seen { infinite, back_in_range, in_range, underflow } = seen;
             let seen = [infinite, back_in_range, in_range];
@@ -256,7 +257,7 @@ pub fn trials() -> Vec<Trial> {
             for spec in specs() {
                 let on = |device: &Device| run(device, &spec, ends, &mut Seen::default());
                 let what = format!("`{spec}`, {name}");
-                same_bits(&what, &on(gpu)?, &on(&Device::simulator())?)?;
+                same_bits(&what, &on(gpu)?, &on(&simulator())?)?;
             }
             Ok(())
         }));

@@ -24,6 +24,7 @@ use gemm_oracle::random::Random;
 use gemm_runtime::{Device, Variant};
 use gemm_tests::arbitrary;
 use gemm_tests::reduction::{CLASSIC, LENGTHS, check, elements, run};
+use gemm_tests::simulator;
 use libtest_mimic::Trial;
 use proptest::prelude::*;
 
@@ -105,7 +106,7 @@ proptest! {
         seed: u64,
     ) {
         let elements = elements(spec.op, seed, len);
-        let run = run(&Device::simulator(), &spec, &elements, offset);
+        let run = run(&simulator(), &spec, &elements, offset);
         let (result, launched) = run.map_err(|e| TestCaseError::fail(e.to_string()))?;
         check(&spec, &elements, result).map_err(TestCaseError::fail)?;
         let variant = match (spec.float4, offset) {

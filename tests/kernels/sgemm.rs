@@ -9,8 +9,9 @@ use gemm_dsl::stages;
 use gemm_oracle::beside::plain;
 use gemm_oracle::product::Size;
 use gemm_oracle::random::Hard;
-use gemm_runtime::{Device, Variant};
+use gemm_runtime::Variant;
 use gemm_tests::product::{Placement, Problem, SIZES, accepted};
+use gemm_tests::simulator;
 use gemm_tests::{arbitrary, bits};
 use libtest_mimic::Trial;
 use proptest::prelude::*;
@@ -20,11 +21,10 @@ use rayon::prelude::*;
 /// C of a spec at a size, checked against f64.
 fn product(spec: &SgemmSpec, size: Size, placement: Placement) -> (Vec<f32>, Variant) {
     let problem = Problem::new(size, 7);
-    let (c, variant) = problem
-        .multiply(&Device::simulator(), spec, placement)
-        .unwrap_or_else(|error| panic!("{error}"));
+    let (c, variant) =
+        problem.multiply(&simulator(), spec, placement).unwrap_or_else(|error| panic!("{error}"));
     problem
-        .check(&Device::simulator(), spec, placement, &c)
+        .check(&simulator(), spec, placement, &c)
         .unwrap_or_else(|error| panic!("`{spec}` at {size}: {error}"));
     (c, variant)
 }
@@ -109,7 +109,7 @@ fn both_access_variants_split_sums_alike() {
             let problem = Problem::hard(size, 5, Hard::Cancel);
             let by = |padding| {
                 let placement = Placement { padding: [padding, 0, 0], ..Placement::default() };
-                let outcome = problem.multiply(&Device::simulator(), &spec, placement);
+                let outcome = problem.multiply(&simulator(), &spec, placement);
                 outcome.unwrap_or_else(|error| panic!("{error}"))
             };
             let ((c, vector), (other, scalar)) = (by(k.next_multiple_of(4) - k), by(0));
@@ -162,10 +162,10 @@ fn groups_beyond_c(base: &SgemmSpec, raster: u32, size: Size) -> Result<(), Test
     let spec = base.clone().raster(raster);
     let (width, problem) = (spec.tile.map_or(32, |tile| tile.n), Problem::new(size, 3));
     let tiles = u64::from(raster) * size.n.div_ceil(width as usize) as u64;
-    let c = problem.multiply(&Device::simulator(), &spec, Placement::default());
+    let c = problem.multiply(&simulator(), &spec, Placement::default());
     match (c, tiles <= i32::MAX as u64) {
         (Ok((c, _)), true) => problem
-            .check(&Device::simulator(), &spec, Placement::default(), &c)
+            .check(&simulator(), &spec, Placement::default(), &c)
             .map_err(TestCaseError::fail),
         (Err(error), false) => {
             let most = i32::MAX as u32 / raster * width;
@@ -209,7 +209,7 @@ fn ascending(
     seed: u64,
 ) -> Result<(), String> {
     let problem = Problem::hard(size, seed, hard);
-    let (c, variant) = problem.multiply(&Device::simulator(), spec, placement)?;
+    let (c, variant) = problem.multiply(&simulator(), spec, placement)?;
     for (at, (value, expected)) in c.iter().zip(problem.ascending(spec)).enumerate() {
         if value.to_bits() != expected.to_bits() && !(value.is_nan() && expected.is_nan()) {
             return Err(format!(
@@ -261,7 +261,7 @@ fn padding_of_partial_tiles_changes_no_bit() {
             let placements = [Placement::aligned_rows(spec.layout, size), packed];
             let cases =
                 Hard::ALL.into_iter().zip(1..).flat_map(|hard| placements.map(|p| (hard, p)));
-            let is_tested = |case: usize| gemm_cases::is_in_turn(case, 8, nth + turn);
+            let is_tested = |case: usize| gemm_cases::is_in_turn(case, 16, nth + turn);
             for (_, ((hard, seed), placement)) in cases.enumerate().filter(|(n, _)| is_tested(*n)) {
                 ascending(spec, size, placement, hard, seed).unwrap_or_else(|e| panic!("{e}"));
             }
@@ -279,7 +279,7 @@ fn infinities_and_nans_stay_in_their_rows_and_columns() {
     // Stages with an epilogue are skipped, because an epilogue may change sums arbitrarily.
     for stage in stages::sgemm().into_iter().filter(|stage| plain(&stage.spec).is_none()) {
         let placement = Placement::aligned_rows(stage.spec.layout, size);
-        let (c, _) = problem.multiply(&Device::simulator(), &stage.spec, placement).expect("C");
+        let (c, _) = problem.multiply(&simulator(), &stage.spec, placement).expect("C");
         for (at, value) in c.iter().enumerate() {
             let (row, col) = (at / n, at % n);
             let expected = if row == 5 {
@@ -311,10 +311,10 @@ proptest! {
         let rows = Placement::aligned_rows(spec.layout, size);
         let placement = placement.filter(|_| !aligned).unwrap_or(rows);
         let (c, _) = problem
-            .multiply(&Device::simulator(), &spec, placement)
+            .multiply(&simulator(), &spec, placement)
             .map_err(TestCaseError::fail)?;
         let wrong = |e| TestCaseError::fail(format!("`{spec}` at {size}: {e}"));
-        problem.check(&Device::simulator(), &spec, placement, &c).map_err(wrong)?;
+        problem.check(&simulator(), &spec, placement, &c).map_err(wrong)?;
     }
 }
 

@@ -1,8 +1,8 @@
 //! NVRTC compiles the generated source of every stage of both ladders and of a sample of random
-//! specs, for every architecture since Turing. A quarter of the rules of shipped tables is compiled
-//! for the first architecture whose table contains them. With `GEMM_EVERY_RULE` all rules are
-//! compiled for all such architectures, which takes minutes longer. These tests need NVRTC, but no
-//! GPU.
+//! specs. Together they are compiled for every architecture since Turing. A thinned run compiles
+//! each kernel for one of them. A quarter of the rules of shipped tables is compiled for the first
+//! architecture whose table contains them. With `GEMM_EVERY_RULE` all rules are compiled for all
+//! such architectures, which takes minutes longer. These tests need NVRTC, but no GPU.
 
 mod releases;
 
@@ -29,15 +29,41 @@ use std::process::ExitCode;
 
 const ARCHITECTURES: [u32; 5] = [75, 80, 90, 100, 120];
 
+/// Architectures for which a kernel is compiled.
+enum Targets {
+    /// All of these that have the kernel's instructions.
+    Each(Vec<u32>),
+    /// One that has the kernel's instructions, by the number of the test. All of them if the run is
+    /// not thinned.
+    InTurn(usize),
+}
+
+impl Targets {
+    fn of(&self, kernel: &VerifiedKernel) -> Vec<u32> {
+        let has = |arch: &u32| match kernel.contract().is_specific {
+            true => *arch == kernel.min_arch(),
+            false => *arch >= kernel.min_arch(),
+        };
+        match self {
+            Self::Each(architectures) => architectures.iter().copied().filter(has).collect(),
+            &Self::InTurn(nth) => {
+                let able: Vec<u32> = ARCHITECTURES.into_iter().filter(has).collect();
+                let is_chosen = |(i, _): &(usize, u32)| gemm_cases::is_in_turn(*i, able.len(), nth);
+                able.iter().copied().enumerate().filter(is_chosen).map(|(_, arch)| arch).collect()
+            }
+        }
+    }
+}
+
 /// Architectures for which a kernel of a stage is compiled here. By default it is one that the
 /// snapshots of resources do not cover, unless only sm_90 has the kernel's instructions.
-fn architectures_of(stage: u32, kernel: &VerifiedKernel) -> &'static [u32] {
-    match (gemm_cases::is_thinned(), kernel.contract().is_specific, stage % 2) {
-        (false, ..) => &ARCHITECTURES,
-        (true, true, _) => &[TENSOR_COPIES],
-        (true, false, 0) => &[75],
-        (true, false, _) => &[120],
-    }
+fn architectures_of(stage: u32, kernel: &VerifiedKernel) -> Targets {
+    Targets::Each(match (gemm_cases::is_thinned(), kernel.contract().is_specific, stage % 2) {
+        (false, ..) => ARCHITECTURES.into(),
+        (true, true, _) => vec![TENSOR_COPIES],
+        (true, false, 0) => vec![75],
+        (true, false, _) => vec![120],
+    })
 }
 
 /// GEMMs on lists of matrices, along several axes and of groups, which random specs do not cover.
@@ -111,13 +137,14 @@ fn main() -> ExitCode {
     for (i, line) in row_folds::SPECS.iter().enumerate() {
         let spec = line.parse().unwrap_or_else(|error| panic!("{line}: {error}"));
         let spec = row_folds::with_epilogue(&spec);
-        trials.push(trial(format!("row_folds::{i:02}"), spec, &[TENSOR_COPIES]));
+        let targets = Targets::Each(vec![TENSOR_COPIES]);
+        trials.push(trial(format!("row_folds::{i:02}"), spec, targets));
     }
     for (i, line) in BATCHES.iter().enumerate() {
         let spec: SgemmSpec = line.parse().unwrap_or_else(|error| panic!("{line}: {error}"));
-        trials.push(trial(format!("lists::{i}"), spec, &ARCHITECTURES));
+        trials.push(trial(format!("lists::{i}"), spec, Targets::InTurn(i)));
     }
-    trials.push(trial("functions".to_owned(), every_function(), &ARCHITECTURES));
+    trials.push(trial("functions".to_owned(), every_function(), Targets::InTurn(0)));
     let mut known = HashSet::new();
     let every_rule = std::env::var_os("GEMM_EVERY_RULE").is_some_and(|value| !value.is_empty());
     for (arch, class) in [75, 80, 89, 90, 100, 120]
@@ -137,17 +164,19 @@ fn main() -> ExitCode {
                     continue;
                 }
                 let (name, spec) = (format!("ships::sm_{arch}_{class}_{of}_{i}"), row.spec.clone());
-                trials.push(Need::Nvrtc.trial(name, move || compiles(&spec, &[arch])));
+                trials.push(
+                    Need::Nvrtc.trial(name, move || compiles(&spec, &Targets::Each(vec![arch]))),
+                );
             }
         }
     }
     for (i, line) in NEIGHBOURS.iter().enumerate() {
         let spec: ReduceSpec = line.parse().unwrap_or_else(|error| panic!("{line}: {error}"));
-        trials.push(trial(format!("reduce::neighbours_{i}"), spec, &ARCHITECTURES));
+        trials.push(trial(format!("reduce::neighbours_{i}"), spec, Targets::InTurn(i)));
     }
     for (i, line) in SCANS.iter().enumerate() {
         let spec: ScanSpec = line.parse().unwrap_or_else(|error| panic!("{line}: {error}"));
-        trials.push(trial(format!("scan::{i}"), spec, &ARCHITECTURES));
+        trials.push(trial(format!("scan::{i}"), spec, Targets::InTurn(i)));
     }
     for (i, case) in elements::cases().into_iter().enumerate() {
         let arch = ARCHITECTURES[i % ARCHITECTURES.len()];
@@ -219,7 +248,9 @@ fn main() -> ExitCode {
     trials.push(Need::Nvrtc.trial("names::sgemm", || {
         compile_together(NAMES.iter().map(|name| SgemmSpec::default().name(*name)))
     }));
-    trials.push(trial("names::locals_of_expressions".to_owned(), hostile_locals(), &ARCHITECTURES));
+    let locals =
+        trial("names::locals_of_expressions".to_owned(), hostile_locals(), Targets::InTurn(1));
+    trials.push(locals);
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
@@ -378,20 +409,18 @@ const NAMES: &[&str] = &[
 
 fn samples<S: Family>(ladder: &str, specs: Vec<S>) -> impl Iterator<Item = Trial> {
     let name = move |i| format!("{ladder}::random_{i:02}");
-    specs.into_iter().enumerate().map(move |(i, spec)| {
-        let arch = i % ARCHITECTURES.len();
-        trial(name(i), spec, &ARCHITECTURES[arch..=arch])
-    })
+    let targets = |i: usize| Targets::Each(vec![ARCHITECTURES[i % ARCHITECTURES.len()]]);
+    specs.into_iter().enumerate().map(move |(i, spec)| trial(name(i), spec, targets(i)))
 }
 
-fn trial<S: Family>(name: String, spec: S, architectures: &'static [u32]) -> Trial {
-    Need::Nvrtc.trial(name, move || compiles(&spec, architectures))
+fn trial<S: Family>(name: String, spec: S, targets: Targets) -> Trial {
+    Need::Nvrtc.trial(name, move || compiles(&spec, &targets))
 }
 
 fn stage_trial<S: Family>(name: String, index: u32, spec: S) -> Trial {
     Need::Nvrtc.trial(name, move || {
         let program = spec.plan()?.program()?;
-        let compiles = |kernel| compiles_on(kernel, &spec, architectures_of(index, kernel));
+        let compiles = |kernel| compiles_on(kernel, &spec, &architectures_of(index, kernel));
         program.kernels().iter().try_for_each(compiles)
     })
 }
@@ -421,25 +450,19 @@ fn compile_together(specs: impl Iterator<Item = impl Family>) -> Result<(), Fail
 }
 
 /// Compiles both access variants.
-fn compiles(spec: &impl Family, architectures: &[u32]) -> Result<(), Failed> {
+fn compiles(spec: &impl Family, targets: &Targets) -> Result<(), Failed> {
     let program = spec.plan()?.program()?;
-    program.kernels().iter().try_for_each(|kernel| compiles_on(kernel, spec, architectures))
+    program.kernels().iter().try_for_each(|kernel| compiles_on(kernel, spec, targets))
 }
 
-/// Compiles a kernel of a spec. An architecture that lacks an instruction is skipped.
+/// Compiles a kernel of a spec.
 fn compiles_on(
     kernel: &VerifiedKernel,
     spec: &impl Family,
-    architectures: &[u32],
+    targets: &Targets,
 ) -> Result<(), Failed> {
-    let has = |arch: u32| match kernel.contract().is_specific {
-        true => arch == kernel.min_arch(),
-        false => arch >= kernel.min_arch(),
-    };
-    for &arch in architectures.iter().filter(|&&arch| has(arch)) {
-        compiles_kernel(kernel, &spec.to_string(), arch)?;
-    }
-    Ok(())
+    let line = spec.to_string();
+    targets.of(kernel).into_iter().try_for_each(|arch| compiles_kernel(kernel, &line, arch))
 }
 
 fn compiles_kernel(kernel: &VerifiedKernel, spec: &str, arch: u32) -> Result<(), Failed> {

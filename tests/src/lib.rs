@@ -19,6 +19,15 @@ pub mod reduction;
 pub mod results;
 pub mod row_folds;
 
+use gemm_runtime::Device;
+
+/// Returns the simulator of this thread. It keeps the kernels of earlier launches, so a test that
+/// repeats a spec does not generate them again.
+pub fn simulator() -> Device {
+    thread_local!(static SIMULATOR: Device = Device::simulator());
+    SIMULATOR.with(Device::clone)
+}
+
 /// Bits of each value, for comparisons that distinguish zeros and NaNs.
 pub fn bits(values: &[f32]) -> Vec<u32> {
     values.iter().map(|v| v.to_bits()).collect()

@@ -7,6 +7,7 @@ use gemm_oracle::product::Size;
 use gemm_oracle::random::Hard;
 use gemm_runtime::Device;
 use gemm_tests::product::{Placement, Problem};
+use gemm_tests::simulator;
 use libtest_mimic::{Failed, Trial};
 
 /// One spec for each kind of store to C.
@@ -73,7 +74,7 @@ fn like_the_simulator(gpu: &Device, line: &str) -> Result<(), Failed> {
                 Placement { padding: [1, 0, 2], ..Default::default() },
             ] {
                 let (c, _) = problem.multiply(gpu, &spec, placement)?;
-                let (simulated, _) = problem.multiply(&Device::simulator(), &spec, placement)?;
+                let (simulated, _) = problem.multiply(&simulator(), &spec, placement)?;
                 same_bits(&format!("`{spec}` at {size}"), &c, &simulated)?;
             }
         }

@@ -9,6 +9,7 @@ use gemm_runtime::{
 use gemm_tests::arbitrary;
 use gemm_tests::product::{accepted, is_unaligned};
 use gemm_tests::results::run;
+use gemm_tests::simulator;
 use libtest_mimic::Trial;
 use proptest::prelude::*;
 
@@ -22,7 +23,7 @@ proptest! {
         seed: u64,
     ) {
         let size = accepted(&spec, Size::new(m, n, k));
-        if let Err(error) = run(&Device::simulator(), &spec, size, count, seed) {
+        if let Err(error) = run(&simulator(), &spec, size, count, seed) {
             prop_assert!(is_unaligned(&spec, &error), "`{spec}` at {size}: {error}");
         }
     }

@@ -9,6 +9,7 @@ use gemm_runtime::{
 };
 use gemm_tests::product::{accepted, is_unaligned};
 use gemm_tests::row_folds::{SPECS, run, with_epilogue};
+use gemm_tests::simulator;
 use gemm_tests::{arbitrary, bits};
 use libtest_mimic::Trial;
 use proptest::prelude::*;
@@ -23,7 +24,7 @@ proptest! {
         seed: u64,
     ) {
         let size = accepted(&spec, Size::new(m, n, k));
-        if let Err(error) = run(&Device::simulator(), &spec, size, count, seed) {
+        if let Err(error) = run(&simulator(), &spec, size, count, seed) {
             prop_assert!(is_unaligned(&spec, &error), "`{spec}` at {size}: {error}");
         }
     }
@@ -175,7 +176,7 @@ pub fn trials() -> Vec<Trial> {
             "a_named_kernel_has_the_vector_as_a_field",
             a_named_kernel_has_the_vector_as_a_field,
         ),
-        of_runtime("odd_values", || odd_values_are_folded_as_in_row_kernel(&Device::simulator())),
+        of_runtime("odd_values", || odd_values_are_folded_as_in_row_kernel(&simulator())),
     ];
     let odd = trial("epilogue::row_folds::odd_values_on_gpu".to_owned(), |gpu| {
         Ok(odd_values_are_folded_as_in_row_kernel(gpu)?)
@@ -194,7 +195,7 @@ pub fn trials() -> Vec<Trial> {
             Ok(())
         };
         let name = format!("epilogue::row_folds::{}", line.replace([':', ',', ' '], "_"));
-        let simulated = Trial::test(name.clone(), move || Ok(each(&Device::simulator())?));
+        let simulated = Trial::test(name.clone(), move || Ok(each(&simulator())?));
         [simulated, trial(format!("{name}_on_gpu"), move |gpu| Ok(each(gpu)?))]
     });
     let every: Vec<Trial> = every.collect();

@@ -12,6 +12,7 @@ use gemm_tests::fold::placement::Placement;
 use gemm_tests::fold::sample::{cases, has_bits_of_both, in_both_forms};
 use gemm_tests::fold::simulate::{Machine, Ran, run};
 use gemm_tests::fold::{Case, Shape};
+use gemm_tests::simulator;
 use libtest_mimic::{Failed, Trial};
 
 /// Cases of each operator over each kind of axis.
@@ -162,7 +163,7 @@ fn tickets_begin_at_zero() -> Result<(), Failed> {
     let mut all = Vec::new();
     for (n, (line, shape)) in LINES.into_iter().enumerate() {
         let case = Case::new(&line.parse()?, shape, n as u64);
-        let expected = run(&OnDevice(&Device::simulator()), &case, &Placement::PACKED)?;
+        let expected = run(&OnDevice(&simulator()), &case, &Placement::PACKED)?;
         all.push((case, expected));
     }
     let again = |machine: &dyn Machine, (case, expected): &(Case, Ran)| -> Result<(), Failed> {

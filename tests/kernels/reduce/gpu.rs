@@ -6,6 +6,7 @@ use gemm_dsl::stages::{self, Stage};
 use gemm_runtime::Device;
 use gemm_tests::arbitrary;
 use gemm_tests::reduction::{CLASSIC, LENGTHS, check, elements, run};
+use gemm_tests::simulator;
 use libtest_mimic::{Failed, Trial};
 
 /// Additional lengths that the simulator can run.
@@ -59,7 +60,7 @@ fn like_the_simulator(
     let elements = elements(spec.op, len as u64, len);
     let (result, launched) = run(gpu, spec, &elements, offset)?;
     check(spec, &elements, result)?;
-    let (simulated, by_simulator) = run(&Device::simulator(), spec, &elements, offset)?;
+    let (simulated, by_simulator) = run(&simulator(), spec, &elements, offset)?;
     if launched.variant() != by_simulator.variant() {
         return Err(format!("`{spec}` ran as {}", launched.variant()).into());
     }
@@ -103,7 +104,7 @@ fn special_values(gpu: &Device) -> Result<(), Failed> {
             let spec = stage.spec.clone().op(op);
             for array in arrays {
                 let (result, _) = run(gpu, &spec, array, 0)?;
-                let (simulated, _) = run(&Device::simulator(), &spec, array, 0)?;
+                let (simulated, _) = run(&simulator(), &spec, array, 0)?;
                 same_bits(&format!("`{spec}` of {array:?}"), &[result], &[simulated])?;
             }
         }

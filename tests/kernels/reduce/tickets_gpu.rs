@@ -8,6 +8,7 @@ use gemm_dsl::spec::{LaunchForm, ReduceSpec};
 use gemm_oracle::random;
 use gemm_runtime::bounds::Vector;
 use gemm_runtime::{Buffer, Device, Error, MatrixRef, ReduceKernel};
+use gemm_tests::simulator;
 use libtest_mimic::{Failed, Trial};
 use std::sync::Barrier;
 
@@ -124,7 +125,7 @@ fn at_once(devices: [Device; 2]) -> Result<(), Failed> {
                         let found = device.download(results)?;
                         let mut expected = Vec::new();
                         for n in 0..INPUTS {
-                            expected.push(kernel.alone(&Device::simulator(), &input(thread, n))?);
+                            expected.push(kernel.alone(&simulator(), &input(thread, n))?);
                         }
                         for (launch, found) in found.chunks(kernel.results).enumerate() {
                             let what =
@@ -170,7 +171,7 @@ fn graph() -> Result<(), Failed> {
             let passes = kernel.alone(&gpu, &values)?;
             equal_bits(&what, ("in the graph", replayed), ("by passes", &passes))?;
             if seed % 25 == 0 {
-                let simulated = kernel.alone(&Device::simulator(), &values)?;
+                let simulated = kernel.alone(&simulator(), &values)?;
                 equal_bits(&what, ("in the graph", replayed), ("on the simulator", &simulated))?;
             }
         }

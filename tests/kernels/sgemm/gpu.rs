@@ -10,6 +10,7 @@ use gemm_runtime::Device;
 use gemm_tests::arbitrary;
 use gemm_tests::prepared::compare;
 use gemm_tests::product::{Placement, Problem, SIZES, accepted};
+use gemm_tests::simulator;
 use libtest_mimic::{Failed, Trial};
 use std::sync::{Arc, OnceLock};
 
@@ -78,7 +79,7 @@ fn like_the_simulator(gpu: &Device, spec: &SgemmSpec, size: Size) -> Result<(), 
         let what = format!("`{spec}` at {size}, {placement:?}");
         let (c, variant) = problem.multiply(gpu, spec, placement)?;
         problem.check(gpu, spec, placement, &c).map_err(|e| format!("{what}: {e}"))?;
-        let (simulated, expected) = problem.multiply(&Device::simulator(), spec, placement)?;
+        let (simulated, expected) = problem.multiply(&simulator(), spec, placement)?;
         if variant != expected {
             return Err(format!("{what} ran as {variant}").into());
         }
@@ -103,7 +104,7 @@ fn with_special_numbers(gpu: &Device, spec: &SgemmSpec) -> Result<(), Failed> {
             }
             let problem = Problem::of(size, a, b);
             let on = |device: &Device| problem.multiply(device, spec, Placement::default());
-            let ((c, _), (simulated, _)) = (on(gpu)?, on(&Device::simulator())?);
+            let ((c, _), (simulated, _)) = (on(gpu)?, on(&simulator())?);
             let what = format!("`{spec}` with {special} in A: {of_a}, in B: {of_b}");
             same_bits(&what, &c, &simulated)?;
         }
