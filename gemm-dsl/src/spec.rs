@@ -42,8 +42,8 @@ pub use reduce::{
 pub use scan::{ScanOp, ScanOver, ScanSpec};
 pub(crate) use sgemm::Sharing;
 pub use sgemm::{
-    Batch, Bounds, Convert, Copies, Fragment, GemmLayout, Instruction, Lanes, Order, SgemmSpec,
-    SplitK,
+    Batch, Bounds, Convert, Copies, Fragment, GemmLayout, Instruction, Lanes, MatrixType, Order,
+    SgemmSpec, SplitK,
 };
 pub use sizes::{Block, Rect, Tile};
 pub use table::{Datum, KeyInfo, KeyKind, UnknownWord, newer_word};

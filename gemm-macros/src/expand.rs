@@ -11,7 +11,7 @@ use gemm_dsl::parse::{
     self, EpilogueTokens, MapTokens, ReduceTableTokens, ReduceTokens, ScanTokens, SgemmTableTokens,
     SgemmTokens,
 };
-use gemm_dsl::spec::{Along, EpilogueArg, MapSpec};
+use gemm_dsl::spec::{Along, EpilogueArg, MapSpec, SgemmSpec};
 use gemm_dsl::tables::{KernelTable, Rule, TableFamily};
 use gemm_dsl::{Plan, SpecErrors};
 use proc_macro2::{Group, Span, TokenStream};
@@ -193,8 +193,9 @@ fn types(runtime: &TokenStream, elems: Option<&[Elem]>, numbers: &[Elem]) -> Tok
     }
 }
 
-/// Expands `sgemm_kernel!` to an expression, or to the items of the type that the user names.
-pub(crate) fn sgemm(input: TokenStream) -> TokenStream {
+/// Expands `sgemm_kernel!` or `gemm_kernel!` to an expression, or to the items of the type that the
+/// user names.
+pub(crate) fn sgemm(name: &str, input: TokenStream) -> TokenStream {
     let parts = split.parse2(input).and_then(|(runtime, call)| {
         let (head, spec) = item::head(call)?;
         Ok((runtime, head, spec))
@@ -203,13 +204,14 @@ pub(crate) fn sgemm(input: TokenStream) -> TokenStream {
         Ok(parts) => parts,
         Err(error) => return error.into_compile_error(),
     };
-    let SgemmTokens { plan, types, operands } = parse::sgemm(spec);
+    let has_types = name == SgemmSpec::TYPED;
+    let SgemmTokens { plan, types, operands } = parse::sgemm(spec, has_types);
     let list = operands.map(List::new);
     let artifact = plan.and_then(|plan| checked(plan.artifact()));
     match head {
         None => {
             let artifact = both(artifact, check(list.as_ref(), BY_NAME));
-            expression(&runtime, &List::kernel(list.as_ref(), &runtime), artifact)
+            expression(&runtime, &List::kernel(list.as_ref(), types, &runtime), artifact)
         }
         Some(head) => {
             let list = list.unwrap_or_default();

@@ -122,11 +122,11 @@ fn is_group(token: &TokenTree, delimiter: Delimiter) -> bool {
 pub(crate) fn items(
     runtime: &TokenStream,
     head: &Head,
-    types: GemmTypes,
+    of: GemmTypes,
     list: &List,
     artifact: syn::Result<Artifact>,
 ) -> TokenStream {
-    let [a, b, c] = types.matrices().map(|elem| rust_type(runtime, elem));
+    let [a, b, c] = of.matrices().map(|elem| rust_type(runtime, elem));
     let Head { attributes, common, visibility, name } = head;
     let operands = Operands::new(runtime, head, list);
     let Operands { lifetime, types, bounds, declared, parameter, given } = &operands;
@@ -134,14 +134,14 @@ pub(crate) fn items(
         Ok(artifact) => (artifact, None),
         Err(error) => (Artifact::EMPTY, Some(error.into_compile_error())),
     };
-    let kernel = list.kernel_of_item(runtime);
+    let kernel = list.kernel_of_item(of, runtime);
     let value = constant::kernel(runtime, &kernel, &artifact);
     let body = match &errors {
         None => quote!(Self::KERNEL.call(device) #given.launch(a, b, c)),
         // After an error, the body need not type-check with the operands.
         Some(_) => quote!(loop {}),
     };
-    let about = format!("The kernel: `sgemm_kernel!({})`.", artifact.line);
+    let about = format!("The kernel: `{}!({})`.", of.macro_name(), artifact.line);
     quote! {
         #errors
 

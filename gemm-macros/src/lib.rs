@@ -78,7 +78,15 @@ pub fn epilogue(input: TokenStream) -> TokenStream {
 /// Users call it through `gemm_runtime::sgemm_kernel!`, which documents every key.
 #[proc_macro]
 pub fn sgemm_kernel(input: TokenStream) -> TokenStream {
-    expand::sgemm(input.into()).into()
+    expand::sgemm("sgemm_kernel", input.into()).into()
+}
+
+/// Expands the spec of a GEMM to an expression of type `Gemm`.
+///
+/// Users call it through `gemm_runtime::gemm_kernel!`.
+#[proc_macro]
+pub fn gemm_kernel(input: TokenStream) -> TokenStream {
+    expand::sgemm("gemm_kernel", input.into()).into()
 }
 
 /// Builds a `Scan` from a spec.

@@ -1,6 +1,7 @@
 //! Operands of a GEMM's epilogue as types, fields and values.
 
-use gemm_dsl::spec::{Along, EpilogueArg};
+use crate::rust_type::rust_type;
+use gemm_dsl::spec::{Along, EpilogueArg, GemmTypes};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
 
@@ -55,15 +56,24 @@ impl List {
 
     /// Type of a kernel that takes these operands. If they are unknown, it contains `_`, which type
     /// inference resolves.
-    pub(crate) fn kernel(list: Option<&Self>, runtime: &TokenStream) -> TokenStream {
-        Self::typed("Sgemm", list, runtime)
+    pub(crate) fn kernel(
+        list: Option<&Self>,
+        types: GemmTypes,
+        runtime: &TokenStream,
+    ) -> TokenStream {
+        Self::gemm(types, &Self::kinds(list, runtime), runtime)
     }
 
     /// Type named `of` that takes these operands, in the same form as [`kernel`](Self::kernel).
     pub(crate) fn typed(of: &str, list: Option<&Self>, runtime: &TokenStream) -> TokenStream {
-        let of = format_ident!("{of}");
+        let (of, kinds) = (format_ident!("{of}"), Self::kinds(list, runtime));
+        quote!(#runtime::#of::<#kinds>)
+    }
+
+    /// Tuple of the kinds of the operands, or `_`.
+    fn kinds(list: Option<&Self>, runtime: &TokenStream) -> TokenStream {
         let listed = list.filter(|Self(operands)| operands.len() <= EpilogueArg::MOST_LISTED);
-        let Some(Self(operands)) = listed else { return quote!(#runtime::#of::<_>) };
+        let Some(Self(operands)) = listed else { return quote!(_) };
         let kinds = operands.iter().map(|(operand, _)| match operand.along {
             Along::Nothing => quote!(::core::primitive::f32),
             _ => {
@@ -71,15 +81,25 @@ impl List {
                 quote!(#runtime::#kind)
             }
         });
-        quote!(#runtime::#of::<(#(#kinds,)*)>)
+        quote!((#(#kinds,)*))
     }
 
     /// Type of a named kernel, which must not contain `_`. Too many operands become `ByName`.
-    pub(crate) fn kernel_of_item(&self, runtime: &TokenStream) -> TokenStream {
-        match self.0.len() <= EpilogueArg::MOST_LISTED {
-            true => Self::kernel(Some(self), runtime),
-            false => quote!(#runtime::Sgemm::<#runtime::ByName>),
+    pub(crate) fn kernel_of_item(&self, types: GemmTypes, runtime: &TokenStream) -> TokenStream {
+        let kinds = match self.0.len() <= EpilogueArg::MOST_LISTED {
+            true => Self::kinds(Some(self), runtime),
+            false => quote!(#runtime::ByName),
+        };
+        Self::gemm(types, &kinds, runtime)
+    }
+
+    /// Type of a kernel for matrices of these types and operands of these kinds.
+    fn gemm(types: GemmTypes, kinds: &TokenStream, runtime: &TokenStream) -> TokenStream {
+        if types == GemmTypes::F32 {
+            return quote!(#runtime::Sgemm::<#kinds>);
         }
+        let matrices = types.matrices().map(|elem| rust_type(runtime, elem));
+        quote!(#runtime::Gemm::<#(#matrices,)* #kinds>)
     }
 
     /// Operands as fields of a struct.

@@ -298,14 +298,14 @@ impl<'a, E, O> SgemmCall<'a, E, O> {
             let (a, b) = (NamedMatrix::new("a", &a), NamedMatrix::new("b", &b));
             let c = NamedMatrix::new("c", &mut c);
             let matrices = GemmMatrices { a, b, c, splits, groups, is_transposed: false };
-            return launch_chosen::<E>(&asks, device, matrices, &mut operands);
+            return launch_chosen(&asks, device, matrices, &mut operands);
         }
         // The transposed GEMM Cᵀ = Bᵀ·Aᵀ has a row-major result.
         let (first, second, mut to) = (b.t(), a.t(), c.t());
         let (a, b) = (NamedMatrix::new("b", &first), NamedMatrix::new("a", &second));
         let c = NamedMatrix::new("c", &mut to);
         let matrices = GemmMatrices { a, b, c, splits, groups, is_transposed: true };
-        let turned = launch_chosen::<E>(&asks, device, matrices, &mut operands);
+        let turned = launch_chosen(&asks, device, matrices, &mut operands);
         turned.map_err(|error| match error {
             Error::Unmet(mut unmet) => {
                 unmet.subject = match unmet.subject {

@@ -11,6 +11,7 @@ pub use map::{
     InPlace, MapCall, MapInput, MapInputs, MapKind, MapOperands, MapOutputs, MapResult, MapResults,
     Maps,
 };
+pub use operands::Typed;
 pub use reduce::{
     Elements, FoldNumber, Folds, InputsFor, NamedArrays, Number, ReduceTable, ResultsFor,
 };
@@ -219,7 +220,25 @@ pub type Scan<T = f32, R = T> = Kernel<ScanSpec, Scans<T, R>>;
 /// ```
 ///
 /// For a spec that is known only at run time, use [`Sgemm<ByName>`](crate::ByName).
-pub type Sgemm<E = ()> = Kernel<SgemmSpec, E>;
+pub type Sgemm<E = ()> = Gemm<f32, f32, f32, E>;
+
+/// GEMM kernel on matrices with elements of the types `A`, `B` and `C`. Built by
+/// [`gemm_kernel!`](crate::gemm_kernel) or from an [`SgemmSpec`].
+///
+/// `E` lists the kinds of the operands besides the matrices, as for an [`Sgemm`]. Operands are
+/// `f32`.
+///
+/// ```
+/// use gemm_runtime::half::bf16;
+/// use gemm_runtime::{Device, Gemm, gemm_kernel};
+///
+/// const GEMM: Gemm<bf16, bf16, f32> = gemm_kernel!(a: bf16, b: bf16, tile: 16x16x8, thread: 4x4);
+/// let device = Device::simulator();
+/// let [a, b] = [[1.0, 2.0], [3.0, 4.0]].map(|of| of.map(bf16::from_f32));
+/// assert_eq!(GEMM.run(&device, &a, &b, (1, 1, 2))?, [11.0]);
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
+pub type Gemm<A, B, C, E = ()> = Kernel<SgemmSpec, Typed<A, B, C, E>>;
 
 /// GEMM kernel `C = A·B` that takes only its matrices. Built by
 /// [`sgemm_kernel!`](crate::sgemm_kernel) or from an [`SgemmSpec`].
@@ -240,7 +259,7 @@ pub type Sgemm<E = ()> = Kernel<SgemmSpec, E>;
 /// assert_eq!(GEMM.run(&device, &[1.0, 2.0], &[3.0, 4.0], (1, 1, 2))?, [11.0]);
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
-pub type SgemmKernel = Kernel<SgemmSpec>;
+pub type SgemmKernel = Sgemm;
 
 /// Call of a kernel or of a [`Table`] on a device. Its launch takes views and reads the extents
 /// from them.

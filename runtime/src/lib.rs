@@ -138,7 +138,7 @@ pub use gemm_dsl::target::element::Element;
 pub use half;
 pub use kernel::operands::{BatchItem, BatchM, BatchN, ByName, M, MN, N, Out, OutM};
 pub use kernel::{
-    InPlace, Map, Number, ReduceKernel, ReduceTable, Scan, Sgemm, SgemmKernel, SgemmTable,
+    Gemm, InPlace, Map, Number, ReduceKernel, ReduceTable, Scan, Sgemm, SgemmKernel, SgemmTable,
 };
 pub use list::{MatrixList, MatrixListMut};
 pub use matrix::Matrix;
@@ -150,7 +150,7 @@ pub use view::{MatrixMut, MatrixRef};
 /// Generic types behind [`SgemmKernel`], [`ReduceKernel`] and the tables.
 pub mod generic {
     pub use crate::kernel::{
-        Call, Choice, Folds, Kernel, MapCall, Maps, NamedArrays, Scans, Table,
+        Call, Choice, Folds, Kernel, MapCall, Maps, NamedArrays, Scans, Table, Typed,
     };
 }
 
@@ -231,8 +231,8 @@ pub mod __private {
     pub use crate::slot::KernelSlot;
     pub use gemm_dsl::artifact::items;
     pub use gemm_macros::{
-        epilogue, map_kernel, reduce_kernel, reduce_table, row_kernel, scan_kernel, sgemm_kernel,
-        sgemm_table,
+        epilogue, gemm_kernel, map_kernel, reduce_kernel, reduce_table, row_kernel, scan_kernel,
+        sgemm_kernel, sgemm_table,
     };
 }
 
@@ -310,6 +310,19 @@ macro_rules! reduce_table {
 #[macro_export]
 macro_rules! sgemm_kernel {
     ($($spec:tt)*) => { $crate::__private::sgemm_kernel! { [$crate] $($spec)* } };
+}
+
+/// Builds a [`Gemm`] from a spec, which is checked at compile time.
+///
+/// The spec is that of [`sgemm_kernel!`] with the element types of the matrices: `a`, `b` and `c`
+/// are `f32`, `f64`, `f16` or `bf16`, by default `f32`. A and B have the same type.
+///
+/// * Matrices of `f16` and `bf16` are converted to `f32`, multiplied and summed in `f32`. Sums are
+///   rounded to the type of C, to nearest with ties to even.
+/// * Matrices of `f64` are multiplied and summed in `f64`, and C is `f64` or `f32`.
+#[macro_export]
+macro_rules! gemm_kernel {
+    ($($spec:tt)*) => { $crate::__private::gemm_kernel! { [$crate] $($spec)* } };
 }
 
 /// Builds an [`Epilogue`] from an expression, which is checked at compile time.

@@ -3,7 +3,7 @@
 use gemm_dsl::spec::Along;
 use gemm_oracle::beside::Beside;
 use gemm_runtime::bounds::{AsMatrixMutOf, AsMatrixOf, InputOf, Named};
-use gemm_runtime::generic::Call;
+use gemm_runtime::generic::{Call, Typed};
 use gemm_runtime::{ByName, Device, Error, LaunchReport, MatrixRef, Sgemm, SgemmSpec};
 
 /// Launches a GEMM on views with epilogue operands. Each operand is given as a vector of its
@@ -26,7 +26,7 @@ pub fn given<'c, V: InputOf<f32>>(
     (kernel, device): (&'c Sgemm<ByName>, &'c Device),
     beside: &Beside,
     (vectors, matrices): (&'c [V], &'c [Option<MatrixRef<'c>>]),
-) -> Call<'c, SgemmSpec, ByName, Named<'c>> {
+) -> Call<'c, SgemmSpec, Typed<f32, f32, f32, ByName>, Named<'c>> {
     let mut call = kernel.call(device);
     for ((operand, values), (vector, matrix)) in
         beside.operands.iter().zip(vectors.iter().zip(matrices))

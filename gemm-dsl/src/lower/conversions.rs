@@ -2,7 +2,7 @@
 
 use crate::ir::{Elem, Expr, Ty};
 
-pub(super) fn elem_of(e: &Expr) -> Option<Elem> {
+pub(crate) fn elem_of(e: &Expr) -> Option<Elem> {
     match e.ty() {
         Ty::Scalar(elem) => Some(elem),
         _ => None,

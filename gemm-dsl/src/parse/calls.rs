@@ -169,14 +169,27 @@ pub struct SgemmTokens {
     pub operands: Option<Vec<(EpilogueArg, Place)>>,
 }
 
-/// Reads the tokens of an `sgemm_kernel!` call.
-pub fn sgemm(tokens: TokenStream) -> SgemmTokens {
+/// Reads the tokens of an `sgemm_kernel!` call, or of a `gemm_kernel!` call if the spec may have
+/// element types.
+pub fn sgemm(tokens: TokenStream, has_types: bool) -> SgemmTokens {
     let (plan, told) = read(tokens, |outcome: &Outcome<'_, SgemmSpec, _>, places| {
-        (outcome.spec.types(), operands(outcome, places))
+        let typed = SgemmSpec::TYPES.iter().filter_map(|key| outcome.given.get(key));
+        let typed = typed.map(|entry| entry.key.span().start).min();
+        let place = typed.and_then(|start| places.get(start)).copied();
+        (outcome.spec.types(), operands(outcome, places), place)
     });
-    let (types, operands) = told.unwrap_or_else(|| (SgemmSpec::default().types(), None));
+    let (types, operands, typed) =
+        told.unwrap_or_else(|| (SgemmSpec::default().types(), None, None));
+    let plan = match typed.filter(|_| !has_types) {
+        None => plan,
+        Some(place) => Err(syn::Error::new(place, F32_ONLY)),
+    };
     SgemmTokens { plan, types, operands }
 }
+
+/// Message for an element type in `sgemm_kernel!`.
+const F32_ONLY: &str = "the matrices of `sgemm_kernel!` are `f32`; use `gemm_kernel!` with the \
+     same spec, which builds a `Gemm<A, B, C>`";
 
 /// Result of reading an `sgemm_table!` call.
 #[derive(Debug)]

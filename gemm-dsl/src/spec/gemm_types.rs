@@ -1,6 +1,6 @@
 //! Element types of a GEMM.
 
-use super::{Factor, SgemmSpec};
+use super::{Factor, SgemmSpec, Spec};
 use crate::ir::Elem;
 
 /// Element types of a GEMM. They determine the declarations of matrices, the widths of vectors and
@@ -33,10 +33,24 @@ impl GemmTypes {
     }
 }
 
+impl GemmTypes {
+    /// Returns the name of the macro for kernels with these types.
+    pub fn macro_name(self) -> &'static str {
+        if self == Self::F32 { SgemmSpec::MACRO } else { SgemmSpec::TYPED }
+    }
+}
+
 impl SgemmSpec {
+    /// Name of the macro whose specs may have element types.
+    pub const TYPED: &str = "gemm_kernel";
+
+    /// Keys for the element types of A, B and C.
+    pub const TYPES: [&str; 3] = ["a", "b", "c"];
+
     /// Returns the element types of the matrices and accumulators.
     pub const fn types(&self) -> GemmTypes {
-        GemmTypes::F32
+        let (a, b, c) = (self.a.elem(), self.b.elem(), self.c.elem());
+        GemmTypes { a, b, acc: self.a.acc(), c }
     }
 
     /// Returns the bytes of an element of A or B in the main loop. If elements are split, the bytes

@@ -4,7 +4,8 @@ mod words;
 
 pub(crate) use words::Sharing;
 pub use words::{
-    Batch, Bounds, Convert, Copies, Fragment, GemmLayout, Instruction, Lanes, Order, SplitK,
+    Batch, Bounds, Convert, Copies, Fragment, GemmLayout, Instruction, Lanes, MatrixType, Order,
+    SplitK,
 };
 
 use super::table::{Table, derived_name, given_name, spec};
@@ -23,6 +24,12 @@ spec! {
     /// memory and computes one element of C after the other. If `thread`, `lanes: k`, `float4`,
     /// `slices` or `split_k` is given, the thread computes all its elements at once.
     SgemmSpec for "sgemm_kernel", functions "sgemm_" {
+        /// Element type of A.
+        a(MatrixType): MatrixType = MatrixType::F32, "a_{}", what;
+        /// Element type of B, which is that of A.
+        b(MatrixType): MatrixType = MatrixType::F32, "b_{}", what;
+        /// Element type of C. Sums are rounded to it, to nearest with ties to even.
+        c(MatrixType): MatrixType = MatrixType::F32, "c_{}", what;
         /// Layouts of A and B, one letter for each: `n` for row-major and `t` for column-major. C
         /// is row-major.
         layout(GemmLayout): GemmLayout = GemmLayout::Nn, "{}";
@@ -270,7 +277,7 @@ impl SgemmSpec {
         let Self {
             arith, lanes, partials, slices, split_k, stream_k,
             // These keys leave each element one sum in ascending K.
-            name: _, layout: _, block: _, coarsen: _, unroll: _, tile: _, thread: _, fragment: _,
+            name: _, a: _, b: _, c: _, layout: _, block: _, coarsen: _, unroll: _, tile: _, thread: _, fragment: _,
             float4: _, transpose: _, pad_a: _, pad_b: _, swizzle: _, prefetch: _, double_buffer: _,
             stages: _, spread: _, warp: _, raster: _, order: _, blocks_per_sm: _, bounds: _,
             pitched: _, batch: _, products: _, scaled: _, epilogue, adjacent: _, b_in_parts: _,

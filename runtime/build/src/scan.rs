@@ -3,20 +3,30 @@
 use crate::error::Error;
 use gemm_dsl::Plan;
 use gemm_dsl::parse;
+use gemm_dsl::spec::SgemmSpec;
 use gemm_dsl::tables::{KernelTable, TableFamily};
 use proc_macro2::{TokenStream, TokenTree};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 const SGEMM_KERNEL: &str = "sgemm_kernel";
+const GEMM_KERNEL: &str = SgemmSpec::TYPED;
 const REDUCE_KERNEL: &str = "reduce_kernel";
 const MAP_KERNEL: &str = "map_kernel";
 const ROW_KERNEL: &str = "row_kernel";
 const SCAN_KERNEL: &str = "scan_kernel";
 const SGEMM_TABLE: &str = "sgemm_table";
 const REDUCE_TABLE: &str = "reduce_table";
-const MACROS: [&str; 7] =
-    [SGEMM_KERNEL, REDUCE_KERNEL, MAP_KERNEL, ROW_KERNEL, SCAN_KERNEL, SGEMM_TABLE, REDUCE_TABLE];
+const MACROS: [&str; 8] = [
+    SGEMM_KERNEL,
+    GEMM_KERNEL,
+    REDUCE_KERNEL,
+    MAP_KERNEL,
+    ROW_KERNEL,
+    SCAN_KERNEL,
+    SGEMM_TABLE,
+    REDUCE_TABLE,
+];
 
 /// Specs that a file contains.
 #[derive(Debug, Default)]
@@ -102,8 +112,9 @@ fn read(path: &Path, name: &str, tokens: TokenStream, found: &mut Found) -> Resu
         Error::Macro { path: path.to_owned(), call: call.clone(), faults: faults.join("\n") }
     };
     match name {
-        SGEMM_KERNEL => {
-            let plan = parse::sgemm(without_item(tokens)).plan.map_err(faulty)?;
+        SGEMM_KERNEL | GEMM_KERNEL => {
+            let tokens = parse::sgemm(without_item(tokens), name == GEMM_KERNEL);
+            let plan = tokens.plan.map_err(faulty)?;
             found.gemms.push(plan.spec().to_string());
         }
         REDUCE_KERNEL => {

@@ -9,15 +9,18 @@
 
 mod named;
 mod tuples;
+mod typed;
 
 pub use named::{AnyOperand, ByName, Named};
+pub use typed::Typed;
 
 use crate::error::{Error, Result};
 use crate::operand::{Exclusive, Input, Shared, VectorMutOf, VectorOf, Written};
 use crate::shape::{NamedBatch, Shape};
 use crate::view::{MatrixMutOf, MatrixOf};
-use gemm_dsl::ir::Operand;
-use gemm_dsl::spec::{Along, ArgSlot, EpilogueArg};
+use gemm_dsl::ir::{Elem, Operand};
+use gemm_dsl::spec::{Along, ArgSlot, EpilogueArg, GemmTypes};
+use gemm_dsl::target::element::Element;
 use smallvec::SmallVec;
 use std::marker::PhantomData;
 
@@ -196,6 +199,12 @@ pub trait OperandKind: sealed::Kind {}
 pub trait Operands: sealed::Operands {
     /// Operands of a call that has not passed any yet.
     type Unset<'a>: Default;
+    /// Element type of A.
+    type A: Element;
+    /// Element type of B.
+    type B: Element;
+    /// Element type of C.
+    type C: Element;
 }
 
 /// Value for an operand of kind `K`: a reference to a vector of `f32` for [`N`], [`M`] and
@@ -408,16 +417,42 @@ impl ListingType {
 
     /// Checks that `E` lists the operands of a spec or of an epilogue, whose text is `line`.
     pub(crate) fn check<E: Operands>(&self, line: &str, operands: &[EpilogueArg]) -> Result<()> {
+        self.check_matrices::<E>(line, operands, GemmTypes::F32.matrices())
+    }
+
+    /// Checks that `E` has the element types of A, B and C, and lists the operands.
+    pub(crate) fn check_matrices<E: Operands>(
+        &self,
+        line: &str,
+        operands: &[EpilogueArg],
+        matrices: [Elem; 3],
+    ) -> Result<()> {
         let needed: Vec<&str> = operands.iter().map(EpilogueArg::kind).collect();
-        match E::KINDS {
-            Some(kinds) if kinds != needed => Err(Error::KernelType {
-                line: line.to_owned(),
-                operands: operands.iter().map(ToString::to_string).collect(),
-                needed: self.of_kinds(&needed),
-                found: self.of_kinds(kinds),
-                by_name: self.by_name,
-            }),
-            _ => Ok(()),
+        let found = [E::A::ELEM, E::B::ELEM, E::C::ELEM];
+        let kinds = E::KINDS.unwrap_or(&needed);
+        if kinds == needed && found == matrices {
+            return Ok(());
+        }
+        Err(Error::KernelType {
+            line: line.to_owned(),
+            operands: operands.iter().map(ToString::to_string).collect(),
+            needed: self.of_types(matrices, &needed),
+            found: self.of_types(found, kinds),
+            by_name: if matrices == GemmTypes::F32.matrices() { self.by_name } else { "" },
+        })
+    }
+
+    /// Type for matrices of these types and operands of these kinds, in the user's notation.
+    fn of_types(&self, matrices: [Elem; 3], kinds: &[&str]) -> String {
+        let [a, b, c] = matrices;
+        match kinds {
+            kinds if matrices == GemmTypes::F32.matrices() => self.of_kinds(kinds),
+            [] => format!("Gemm<{a}, {b}, {c}>"),
+            [kind] => format!("Gemm<{a}, {b}, {c}, ({kind},)>"),
+            kinds if kinds.len() > EpilogueArg::MOST_LISTED => {
+                format!("Gemm<{a}, {b}, {c}, ByName>")
+            }
+            kinds => format!("Gemm<{a}, {b}, {c}, ({})>", kinds.join(", ")),
         }
     }
 
@@ -437,8 +472,6 @@ pub(crate) struct ScaledOperands<'o, O> {
     pub(crate) factors: Option<[f32; 2]>,
     pub(crate) operands: &'o mut O,
 }
-
-impl<E, O: OperandsFor<E>> OperandsFor<E> for ScaledOperands<'_, O> {}
 
 impl<O: sealed::GiveAll> sealed::GiveAll for ScaledOperands<'_, O> {
     fn forms(&self, operands: &[EpilogueArg]) -> Result<OperandForms> {

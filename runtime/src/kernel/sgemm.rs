@@ -8,8 +8,10 @@ pub use groups::{GroupOffset, GroupOffsets};
 pub use launch::with_splits;
 pub(crate) use launch::{Chooses, GemmMatrices, NamedMatrix, extents, launch_chosen, shape_on};
 
-use super::operands::{AnyOperand, ByName, ListingType, Named, Operands, OperandsFor};
-use super::{Call, Callee, Choice, Sgemm, SgemmTable};
+use super::operands::{AnyOperand, ListingType, Named, Operands, OperandsFor};
+use super::{Call, Callee, Choice, Kernel, Table};
+#[cfg(doc)]
+use super::{Sgemm, SgemmTable};
 use crate::device::Device;
 #[cfg(doc)]
 use crate::error::Error;
@@ -23,10 +25,11 @@ use bind::{NamedExtent, check_exact, elements};
 use gemm_dsl::ir::Operand;
 use gemm_dsl::spec::{Factor, SgemmSpec};
 use gemm_dsl::tables::{KernelTable, SgemmProblem, SgemmShape};
+use gemm_dsl::target::element::Element;
 use launch::multiply;
 use std::sync::Arc;
 
-impl<E> Sgemm<E> {
+impl<E> Kernel<SgemmSpec, E> {
     /// Builds the kernel of a spec. It equals the kernel that the macro builds from the same spec.
     ///
     /// A text must be parsed: `new("…".parse()?)`. Parsing returns all faults of the text.
@@ -49,7 +52,8 @@ impl<E> Sgemm<E> {
         E: Operands,
     {
         let kernel = Self::checked(&spec)?;
-        ListingType::SGEMM.check::<E>(&spec.to_string(), &spec.operands())?;
+        let (operands, matrices) = (spec.operands(), spec.types().matrices());
+        ListingType::SGEMM.check_matrices::<E>(&spec.to_string(), &operands, matrices)?;
         Ok(kernel)
     }
 
@@ -75,11 +79,12 @@ impl<E> Sgemm<E> {
     pub fn run(
         &self,
         device: &Device,
-        a: &[f32],
-        b: &[f32],
+        a: &[E::A],
+        b: &[E::B],
         size: (usize, usize, usize),
-    ) -> Result<Vec<f32>>
+    ) -> Result<Vec<E::C>>
     where
+        E: Operands,
         (): OperandsFor<E>,
     {
         let (m, n, k) = size;
@@ -91,18 +96,17 @@ impl<E> Sgemm<E> {
         let program = self.prepare(device)?;
         if program.takes_pitches() {
             let by_column = [0, 1].map(|nth| program.by_column(Operand::Input(nth)));
-            let upload = |elements: &[f32], rows, cols, by_column| {
-                let (lines, line) = if by_column { (cols, rows) } else { (rows, cols) };
-                device.upload_matrix_padded(elements, lines, line)
-            };
-            let (a, b) = (upload(a, m, k, by_column[0])?, upload(b, k, n, by_column[1])?);
+            let lines = |rows, cols, by_column| if by_column { (cols, rows) } else { (rows, cols) };
+            let (of_a, of_b) = (lines(m, k, by_column[0]), lines(k, n, by_column[1]));
+            let a = device.upload_matrix_padded_of(a, of_a.0, of_a.1)?;
+            let b = device.upload_matrix_padded_of(b, of_b.0, of_b.1)?;
             let (a, b) = (viewed(&a, by_column[0]), viewed(&b, by_column[1]));
-            let mut c = device.alloc_matrix_padded(m, n)?;
+            let mut c = device.alloc_matrix_padded_of(m, n)?;
             self.launch(device, &a, &b, &mut c, size)?;
             return device.download_matrix(&c);
         }
-        let (a, b) = (device.upload(a)?, device.upload(b)?);
-        let mut c = device.alloc(m * n)?;
+        let (a, b) = (device.upload_of(a)?, device.upload_of(b)?);
+        let mut c = device.alloc_of(m * n)?;
         self.launch(device, &a, &b, &mut c, size)?;
         device.download(&c)
     }
@@ -133,17 +137,18 @@ impl<E> Sgemm<E> {
         size: (usize, usize, usize),
     ) -> Result<LaunchReport>
     where
-        A: InputOf<f32> + ?Sized,
-        B: InputOf<f32> + ?Sized,
-        C: OutputOf<f32> + ?Sized,
+        E: Operands,
+        A: InputOf<E::A> + ?Sized,
+        B: InputOf<E::B> + ?Sized,
+        C: OutputOf<E::C> + ?Sized,
         (): OperandsFor<E>,
     {
         let what = Callee::Kernel(&self.source);
-        multiply::<E, _, _, _>(what, device, matrices(a, b, c), size, &mut ())
+        multiply(what, device, matrices(a, b, c), size, &mut ())
     }
 }
 
-impl<E> SgemmTable<E> {
+impl<E> Table<SgemmSpec, E> {
     /// Builds a table of parsed rules. It equals the table that the macro builds from the same
     /// rules.
     ///
@@ -155,7 +160,9 @@ impl<E> SgemmTable<E> {
         E: Operands,
     {
         for row in table.rules() {
-            ListingType::SGEMM.check::<E>(&row.spec.to_string(), &row.spec.operands())?;
+            let (spec, operands) = (&row.spec, row.spec.operands());
+            let matrices = spec.types().matrices();
+            ListingType::SGEMM.check_matrices::<E>(&spec.to_string(), &operands, matrices)?;
         }
         Ok(Self::checked(table.clone()))
     }
@@ -215,7 +222,11 @@ impl<E> SgemmTable<E> {
     ///
     /// # Errors
     /// Returns the errors of [`choice`](Self::choice).
-    pub fn kernel(&self, shape: impl Into<SgemmShape>, device: &Device) -> Result<Sgemm<E>> {
+    pub fn kernel(
+        &self,
+        shape: impl Into<SgemmShape>,
+        device: &Device,
+    ) -> Result<Kernel<SgemmSpec, E>> {
         self.kernel_for(&problem(shape.into(), device))
     }
 }
@@ -264,7 +275,7 @@ impl<'a, E, O> Call<'a, SgemmSpec, E, O> {
     }
 }
 
-impl<'a> Call<'a, SgemmSpec, ByName, Named<'a>> {
+impl<'a, E> Call<'a, SgemmSpec, E, Named<'a>> {
     /// Passes an operand of the kernel by name: an `f32`, or a reference to an array on the device.
     pub fn operand(mut self, name: &str, given: impl AnyOperand + 'a) -> Self {
         self.given.push(name, given);
@@ -289,9 +300,10 @@ impl<E, O> Call<'_, SgemmSpec, E, O> {
     ///   [`groups`](Self::groups), and for any other kernel with them.
     pub fn launch<A, B, C>(mut self, a: &A, b: &B, c: &mut C) -> Result<LaunchReport>
     where
-        A: AsMatrixOf<f32> + ?Sized,
-        B: AsMatrixOf<f32> + ?Sized,
-        C: AsMatrixMutOf<f32> + ?Sized,
+        E: Operands,
+        A: AsMatrixOf<E::A> + ?Sized,
+        B: AsMatrixOf<E::B> + ?Sized,
+        C: AsMatrixMutOf<E::C> + ?Sized,
         O: OperandsFor<E>,
     {
         let splits = [a.splits(Factor::A), b.splits(Factor::B)];
@@ -328,6 +340,6 @@ where
 }
 
 /// View of a row-major matrix, or of its transpose.
-fn viewed(lines: &Matrix, by_column: bool) -> MatrixRef<'_> {
+fn viewed<T: Element>(lines: &Matrix<T>, by_column: bool) -> MatrixRef<'_, T> {
     if by_column { lines.view().t() } else { lines.view() }
 }

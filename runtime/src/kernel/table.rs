@@ -1,6 +1,7 @@
 //! Tables of kernels, as the macros build them.
 
 use super::Kernel;
+use super::operands::Typed;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::program::CachedProgram;
@@ -55,7 +56,7 @@ pub struct Table<S: TableFamily, E = ()> {
 /// assert_eq!(choice.why, "m = 100, n = 64, aligned = true, waves(64x64) = 0.015151515151515152");
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
-pub type SgemmTable<E = ()> = Table<SgemmSpec, E>;
+pub type SgemmTable<E = ()> = Table<SgemmSpec, Typed<f32, f32, f32, E>>;
 
 /// Rule that a table chooses for a problem.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -73,7 +73,7 @@ pub struct ShardedLaunch {
 
 /// A and B are stored in the kernel's `layout`. Under `nt`, for example, the distributed matrix is
 /// the transpose of B, N x K.
-impl<E: Operands> OnRank for Sgemm<E> {
+impl<E: Operands<A = f32, B = f32, C = f32>> OnRank for Sgemm<E> {
     type Call<'a>
         = ShardedCall<'a, E, E::Unset<'a>>
     where

@@ -229,7 +229,7 @@ impl<'k, E: Operands> Kernels<'k, E> {
         let kernel = if is_padded { pitched } else { packed };
         let (of_a, of_b) = self.splits_of(is_own);
         let given = OperandSlice { given, of_c, c: self.c };
-        let call = call_program::<E, _>(kernel, &self.device, given);
+        let call = call_program::<PartOperands, _>(kernel, &self.device, given);
         let launched = match (of_a, of_b) {
             (None, None) => call.launch(&a, &b, &mut c),
             (Some(a), None) => call.launch(&a, &b, &mut c),
@@ -248,7 +248,21 @@ struct OperandSlice<'o, O> {
     c: [usize; 2],
 }
 
-impl<E, O: OperandsFor<E>> OperandsFor<E> for OperandSlice<'_, O> {}
+/// Operands of any kinds, cut to a part of C.
+enum PartOperands {}
+
+impl Operands for PartOperands {
+    type Unset<'a> = ();
+    type A = f32;
+    type B = f32;
+    type C = f32;
+}
+
+impl sealed::Operands for PartOperands {
+    const KINDS: Option<&'static [&'static str]> = None;
+}
+
+impl<O: sealed::GiveAll> OperandsFor<PartOperands> for OperandSlice<'_, O> {}
 
 impl<O: sealed::GiveAll> sealed::GiveAll for OperandSlice<'_, O> {
     fn forms(&self, operands: &[EpilogueArg]) -> gemm_runtime::error::Result<OperandForms> {

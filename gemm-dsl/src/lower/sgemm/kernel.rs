@@ -7,7 +7,7 @@ use super::simt::{naive, staged};
 use super::wgmma;
 use crate::ir::{IrError, KernelBuilder, Variant, VerifiedKernel};
 use crate::plan::{KernelKind, SgemmPlan};
-use crate::spec::{Along, Batch, EpilogueInput, GemmLayout, Lanes};
+use crate::spec::{Along, Batch, EpilogueInput, GemmLayout, GemmTypes, Lanes};
 
 /// Builds the kernel of a GEMM.
 pub(crate) fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
@@ -37,12 +37,16 @@ pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
     };
     let arith = plan.spec().arith;
     let computed = match (arith.format(), arith.is_emulation()) {
-        (None, _) => "f32".to_owned(),
+        (None, _) => plan.types().acc.name().to_owned(),
         (Some(format), false) => format!("f32 from elements rounded to {}", format.name()),
         (Some(format), true) => {
             format!("f32, each element split into {} x {}", arith.splits(), format.name())
         }
     };
+    let GemmTypes { a, b: of_b, acc, c } = plan.types();
+    if [a, of_b, c].iter().any(|elem| *elem != acc) {
+        b.title(format!("A has elements of {a}, B of {of_b} and {outputs} of {c}."));
+    }
     match (plan.splits(), layout_text(plan.layout())) {
         (Some(of), lies) => {
             match lies {
@@ -139,7 +143,7 @@ pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
             "For small N, such as 1: each warp computes TM x TN outputs, and its lanes split K.",
         );
     }
-    b.title(format!("Generated from sgemm_kernel!({})", plan.spec()));
+    b.title(format!("Generated from {}!({})", plan.types().macro_name(), plan.spec()));
     b.variant(plan.variant());
     if plan.epilogue().is_some_and(|epilogue| epilogue.folds_rows()) {
         b.title("folds has FOLD_PARTS values of each row, which the kernel *_rows folds.");

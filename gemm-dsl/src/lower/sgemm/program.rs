@@ -243,7 +243,7 @@ fn epilogue_args(
                 bind.push(program.input(Operand::Input(nth), name, plan.types().acc, dims));
             }
             spec::ArgSlot::Output(nth) if is_of_row => {
-                let (operand, elem) = (Operand::Output(nth), plan.types().c);
+                let (operand, elem) = (Operand::Output(nth), plan.types().acc);
                 of_rows.push(program.output(operand, name, elem, dims));
             }
             spec::ArgSlot::Output(nth) => {

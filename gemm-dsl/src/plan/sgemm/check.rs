@@ -3,6 +3,7 @@
 mod groups;
 pub(super) mod messages;
 pub(super) mod resources;
+mod types;
 
 use super::simt::tiled::TiledDraft;
 use super::wgmma::WgmmaDraft;
@@ -34,6 +35,7 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) -> Option<TileGeometr
     operands_have_names(spec, faults);
     operands_of_batch(spec, faults);
     groups::check(spec, faults);
+    types::check(spec, faults);
     unroll_is_short(spec, faults);
     split_is_a_grid(spec, faults);
     one_pipeline(spec, faults);
@@ -69,6 +71,7 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) -> Option<TileGeometr
     faults.0.extend(too_much_shared);
     resources::extents(spec, faults);
     if let (Some(tile), Some(draft)) = (spec.tile, &draft) {
+        types::copies(spec, draft.operands(), faults);
         resources::runs(spec, tile, draft, faults);
         mma::check::loads(spec, draft.mma(), faults);
     }

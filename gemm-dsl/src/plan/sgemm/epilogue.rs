@@ -4,7 +4,7 @@ use super::epilogue_staging::{self, BlockSize};
 use super::pipeline::Pipeline;
 use super::{Decided, decided, facts};
 use crate::ir::Elem;
-use crate::spec::{Bounds, GemmTypes, Rect, SgemmSpec};
+use crate::spec::{Along, Bounds, EpilogueArg, GemmTypes, Rect, SgemmSpec};
 
 /// Guards that keep the stores of an epilogue inside C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +48,7 @@ impl EpiloguePlan {
     ) -> Self {
         let ring = matches!(pipeline, Pipeline::Async { .. });
         let GemmTypes { acc, c: elem, .. } = spec.types();
+        let vectors = vectors && has_equal_vectors(spec);
         let width = if vectors { elem.vector_lanes().into() } else { 1 };
         let staged_rows = epilogue_staging::rows(spec, thread, block);
         let guards = match spec.bounds {
@@ -82,4 +83,14 @@ impl EpiloguePlan {
             unreachable!("check: the block is within the limit of shared memory")
         })
     }
+}
+
+/// Returns true if a vector of C has as many elements as a vector of each operand that is read
+/// along the rows of C.
+fn has_equal_vectors(spec: &SgemmSpec) -> bool {
+    let GemmTypes { acc, c, .. } = spec.types();
+    let is_along_rows = |operand: &EpilogueArg| {
+        !operand.is_output() && matches!(operand.along, Along::N | Along::BatchN | Along::Mn)
+    };
+    acc.size() == c.size() || !spec.operands().iter().any(is_along_rows)
 }

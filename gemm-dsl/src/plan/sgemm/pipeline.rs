@@ -1,6 +1,10 @@
 //! Pipeline of the K loop, and the position of a K tile that may be ragged.
 
+use crate::ir::Variant;
 use crate::spec::SgemmSpec;
+
+/// Bytes of the smallest asynchronous copy.
+pub(super) const LEAST_BYTES: u32 = 4;
 
 /// Overlap of tile loads with computation in the K loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,8 +40,12 @@ impl Pipeline {
         }
     }
 
-    pub(super) fn from_spec(spec: &SgemmSpec) -> Self {
+    /// Chooses the pipeline of a variant. An asynchronous copy moves at least [`LEAST_BYTES`], so
+    /// a scalar variant with smaller elements copies through registers.
+    pub(super) fn from_spec(spec: &SgemmSpec, variant: Variant) -> Self {
+        let is_small = spec.types().a.size() < LEAST_BYTES && !spec.converts_matrices();
         match (spec.stages, spec.double_buffer, spec.prefetch) {
+            (Some(_), _, _) if is_small && variant == Variant::Scalar => Self::DoubleBuffer,
             (Some(stages), _, _) => Self::Async { stages, spread: spec.spread },
             (None, true, _) => Self::DoubleBuffer,
             (None, false, true) => Self::Prefetch,

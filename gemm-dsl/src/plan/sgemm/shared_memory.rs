@@ -2,7 +2,7 @@
 
 use super::operand::{Axis, shared_axes};
 use super::pipeline::Pipeline;
-use crate::ir::{Elem, Mbarrier, VECTOR_BYTES};
+use crate::ir::{Elem, Mbarrier, VECTOR_BYTES, Variant};
 use crate::spec::{Copies, Factor, Lanes, SgemmSpec, Sharing, Tile};
 use crate::target::arch::LARGEST;
 
@@ -97,7 +97,7 @@ impl SharedBytes {
             bytes: Factor::BOTH.map(|factor| spec.staged_bytes(factor)),
             alignment,
             products: spec.products,
-            buffers: Pipeline::from_spec(spec).buffers(),
+            buffers: Pipeline::from_spec(spec, Variant::Vector).buffers(),
             a: if a == Axis::M { (k, m + pad_a) } else { (m, k + pad_a) },
             b: if b == Axis::N { (k, n_of_b + pad_b) } else { (n_of_b, k + pad_b) },
             beside: SharedExtras::of_spec(spec, u128::from(spec.products) * m * n),

@@ -1,7 +1,42 @@
 //! Values of the keys of a GEMM.
 
+use crate::ir::Elem;
 use crate::spec::table::{Datum, KeyKind, KeyValue, words};
 use std::fmt;
+
+words! {
+    /// Element type of a matrix of a GEMM.
+    MatrixType {
+        /// IEEE binary32.
+        F32 = "f32",
+        /// IEEE binary64.
+        F64 = "f64",
+        /// IEEE binary16. Products are summed in `f32`.
+        F16 = "f16",
+        /// bfloat16, the upper half of a binary32. Products are summed in `f32`.
+        Bf16 = "bf16",
+    }
+}
+
+impl MatrixType {
+    /// Returns the element type of the IR.
+    pub const fn elem(self) -> Elem {
+        match self {
+            Self::F32 => Elem::F32,
+            Self::F64 => Elem::F64,
+            Self::F16 => Elem::F16,
+            Self::Bf16 => Elem::Bf16,
+        }
+    }
+
+    /// Returns the type in which products of this type are summed.
+    pub const fn acc(self) -> Elem {
+        match self {
+            Self::F64 => Elem::F64,
+            Self::F32 | Self::F16 | Self::Bf16 => Elem::F32,
+        }
+    }
+}
 
 words! {
     /// Axis of a GEMM along which consecutive threads are arranged.
@@ -29,6 +64,11 @@ words! {
         /// Vectors of four columns as in `split`; adjacent rows as in `blocked`.
         SplitN = "split_n",
     }
+}
+
+impl Fragment {
+    /// Length of the runs of adjacent elements under `split` and `split_n`.
+    pub(crate) const RUN: u32 = 4;
 }
 
 words! {

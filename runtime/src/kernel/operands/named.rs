@@ -83,6 +83,9 @@ impl fmt::Debug for Named<'_> {
 
 impl Operands for ByName {
     type Unset<'a> = Named<'a>;
+    type A = f32;
+    type B = f32;
+    type C = f32;
 }
 
 impl sealed::Operands for ByName {

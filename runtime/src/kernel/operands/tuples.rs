@@ -10,6 +10,9 @@ use crate::error::Result;
 
 impl Operands for () {
     type Unset<'a> = ();
+    type A = f32;
+    type B = f32;
+    type C = f32;
 }
 
 impl sealed::Operands for () {
@@ -64,6 +67,9 @@ macro_rules! lists {
     ([$(($kind:ident $given:ident $at:tt))*]) => {
         impl<$($kind: OperandKind,)*> Operands for ($($kind,)*) {
             type Unset<'a> = ();
+            type A = f32;
+            type B = f32;
+            type C = f32;
         }
 
         impl<$($kind: OperandKind,)*> sealed::Operands for ($($kind,)*) {

@@ -1,7 +1,7 @@
 //! Launch of a GEMM: choice of the kernel for its matrices, and binding of arguments.
 
 use super::super::Callee;
-use super::super::operands::{self, OperandsFor};
+use super::super::operands::{self, sealed::GiveAll};
 use super::super::table::ParsedTable;
 use super::bind::{ExtentsOfC, NamedExtent, bind, bind_beside, shape_of, wrong_shape};
 use super::groups::{self, GroupOffsets};
@@ -19,6 +19,7 @@ use crate::view::{MatrixMut, MatrixRef};
 use gemm_dsl::ir::{Extent, Operand};
 use gemm_dsl::spec::{Along, ArgSlot, EpilogueArg, Factor, SgemmSpec};
 use gemm_dsl::tables::{SgemmProblem, SgemmShape};
+use gemm_dsl::target::element::Element;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -49,23 +50,27 @@ pub(crate) struct GemmMatrices<'m, A: ?Sized, B: ?Sized, C: ?Sized> {
 }
 
 /// Extents (m, n, k) of views, after checking that they agree.
-pub(crate) fn extents(
-    a: NamedMatrix<&MatrixRef<'_>>,
-    b: NamedMatrix<&MatrixRef<'_>>,
-    c: NamedMatrix<&MatrixMut<'_>>,
+pub(crate) fn extents<A: Element, B: Element, C: Element>(
+    a: NamedMatrix<&MatrixRef<'_, A>>,
+    b: NamedMatrix<&MatrixRef<'_, B>>,
+    c: NamedMatrix<&MatrixMut<'_, C>>,
 ) -> Result<(usize, usize, usize)> {
-    for of in [a, b] {
-        let is_list = of.matrix.is_list() && c.matrix.is_list();
-        if let (Some(count), Some(products), true) = (of.matrix.count(), c.matrix.count(), is_list)
-        {
-            same(Extent::BATCH, (of.name, count), (c.name, products))?;
+    let listed = c.matrix.is_list();
+    let lists = [
+        (a.name, a.matrix.is_list(), a.matrix.count()),
+        (b.name, b.matrix.is_list(), b.matrix.count()),
+    ];
+    for (name, is_list, count) in lists {
+        if let (Some(count), Some(products), true) = (count, c.matrix.count(), is_list && listed) {
+            same(Extent::BATCH, (name, count), (c.name, products))?;
         }
     }
     // An empty list has no extents. If C is empty, all lists of the call must be empty.
     if c.matrix.is_list() && c.matrix.count() == Some(0) {
         return Ok((0, 0, 0));
     }
-    check_transposes(a, b, (c.matrix.rows(), c.matrix.cols()))?;
+    let shapes = [(a.matrix.rows(), a.matrix.cols()), (b.matrix.rows(), b.matrix.cols())];
+    check_transposes([a.name, b.name], shapes, (c.matrix.rows(), c.matrix.cols()))?;
     let m = same(Extent::M, (a.name, a.matrix.rows()), (c.name, c.matrix.rows()))?;
     let n = same(Extent::N, (b.name, b.matrix.cols()), (c.name, c.matrix.cols()))?;
     let k = same(Extent::K, (a.name, a.matrix.cols()), (b.name, b.matrix.rows()))?;
@@ -74,12 +79,10 @@ pub(crate) fn extents(
 
 /// Returns an error if the matrices fit an m×n C only after A, B or both are transposed.
 fn check_transposes(
-    a: NamedMatrix<&MatrixRef<'_>>,
-    b: NamedMatrix<&MatrixRef<'_>>,
+    [a, b]: [&str; 2],
+    [of_a, of_b]: [(usize, usize); 2],
     (m, n): (usize, usize),
 ) -> Result<()> {
-    let shape = |of: NamedMatrix<&MatrixRef<'_>>| (of.matrix.rows(), of.matrix.cols());
-    let (of_a, of_b) = (shape(a), shape(b));
     let transpose = |(rows, cols): (usize, usize)| (cols, rows);
     let fits = |a: (usize, usize), b: (usize, usize)| a.0 == m && a.1 == b.0 && b.1 == n;
     let [m, n] = [("m", m), ("n", n)].map(|(name, value)| NamedExtent::new(name, value as u64));
@@ -87,11 +90,11 @@ fn check_transposes(
     if fits(of_a, of_b) {
         Ok(())
     } else if fits(of_a, transpose(of_b)) {
-        Err(wrong_shape(b.name, of_b, k(of_a.1), n))
+        Err(wrong_shape(b, of_b, k(of_a.1), n))
     } else if fits(transpose(of_a), of_b) {
-        Err(wrong_shape(a.name, of_a, m, k(of_b.0)))
+        Err(wrong_shape(a, of_a, m, k(of_b.0)))
     } else if fits(transpose(of_a), transpose(of_b)) {
-        Err(wrong_shape(a.name, of_a, m, k(of_a.0)))
+        Err(wrong_shape(a, of_a, m, k(of_a.0)))
     } else {
         Ok(())
     }
@@ -151,11 +154,11 @@ impl<'a> ProgramSource<'a> {
 }
 
 /// Launches the kernel chosen for these matrices.
-pub(crate) fn launch_chosen<E>(
+pub(crate) fn launch_chosen(
     chooses: &dyn Chooses,
     device: &Device,
     matrices: GemmMatrices<'_, MatrixRef<'_>, MatrixRef<'_>, MatrixMut<'_>>,
-    operands: &mut impl OperandsFor<E>,
+    operands: &mut impl GiveAll,
 ) -> Result<LaunchReport> {
     let GemmMatrices { a, b, c, .. } = &matrices;
     let size = extents(*a, *b, NamedMatrix::new(c.name, &*c.matrix))?;
@@ -183,12 +186,12 @@ fn padded_as(has_padding: bool, shape: SgemmShape) -> SgemmShape {
 }
 
 /// Launches the GEMM of a kernel or a table; `size` is (m, n, k).
-pub(super) fn multiply<E, A, B, C>(
+pub(super) fn multiply<A, B, C>(
     what: Callee<'_, SgemmSpec>,
     device: &Device,
     matrices: GemmMatrices<'_, A, B, C>,
     size: (usize, usize, usize),
-    operands: &mut impl OperandsFor<E>,
+    operands: &mut impl GiveAll,
 ) -> Result<LaunchReport>
 where
     A: Input + ?Sized,
@@ -216,12 +219,12 @@ pub fn with_splits(
 }
 
 /// Launches the given or the chosen program, as [`multiply`] does.
-fn run<E, A, B, C>(
+fn run<A, B, C>(
     of: ProgramSource<'_>,
     device: &Device,
     matrices: GemmMatrices<'_, A, B, C>,
     size: (usize, usize, usize),
-    operands: &mut impl OperandsFor<E>,
+    operands: &mut impl GiveAll,
 ) -> Result<LaunchReport>
 where
     A: Input + ?Sized,

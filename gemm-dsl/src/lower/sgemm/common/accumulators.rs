@@ -4,6 +4,7 @@ use super::accumulator_tile::AccumulatorTile;
 use super::elements::Elements;
 use super::loops::each;
 use crate::ir::{Access, BufferId, Const, Elem, Expr, Intrinsic, KernelBuilder, Var};
+use crate::lower::conversions::elem_of;
 use crate::target::{FloatLayout, Format};
 
 /// Accumulators of a 16-byte vector. Accumulators are `f32`.
@@ -185,7 +186,8 @@ impl Accumulators {
         b.let_("not_finite", differs).into()
     }
 
-    /// Emits `acc[p][m][n] = fma(a, b, acc[p][m][n])`.
+    /// Emits `acc[p][m][n] = fma(a, b, acc[p][m][n])`, with A and B converted to the type of the
+    /// accumulators.
     pub fn multiply_add(
         &self,
         b: &mut KernelBuilder,
@@ -193,7 +195,7 @@ impl Accumulators {
         left: Expr,
         right: Expr,
     ) {
-        let fma = |acc: Expr| Expr::Call(Intrinsic::Fma, vec![left, right, acc]);
+        let fma = |acc: Expr| fma(left, right, acc);
         match &self.place {
             AccumulatorStorage::One(var) => b.assign(*var, fma((*var).into())),
             AccumulatorStorage::Many(buffer) => {
@@ -206,6 +208,16 @@ impl Accumulators {
             }
         }
     }
+}
+
+/// Fused multiply-add of elements of A and B in the type of the accumulator.
+pub(crate) fn fma(a: Expr, b: Expr, acc: Expr) -> Expr {
+    let computed = |factor: Expr| match elem_of(&acc) {
+        Some(elem) => factor.cast(elem),
+        None => factor,
+    };
+    let (a, b) = (computed(a), computed(b));
+    Expr::Call(Intrinsic::Fma, vec![a, b, acc])
 }
 
 /// Accumulators of a warp's `mma` instructions in the registers of its lanes.

@@ -32,8 +32,8 @@ impl Adjacent {
         match fragment {
             Fragment::Blocked => [Self::All; 2],
             Fragment::Strided => [Self::One; 2],
-            Fragment::Split => [Self::Of(4); 2],
-            Fragment::SplitN => [Self::All, Self::Of(4)],
+            Fragment::Split => [Self::Of(Fragment::RUN as i32); 2],
+            Fragment::SplitN => [Self::All, Self::Of(Fragment::RUN as i32)],
         }
     }
 

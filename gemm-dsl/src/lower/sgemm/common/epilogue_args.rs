@@ -263,9 +263,10 @@ fn array(
 ) -> ArgSource {
     let ArgSlot::Array(nth) = operand.slot else { unreachable!("declare: the operand is read") };
     let of = Operand::Input(nth);
-    let buffer = b.global(&operand.name, plan.types().acc, of);
+    let elem = plan.types().acc;
+    let buffer = b.global(&operand.name, elem, of);
     b.mark_user_named();
-    let array = DeclaredArray { buffer, of, name: &operand.name, nth };
+    let array = DeclaredArray { buffer, elem, of, name: &operand.name, nth };
     let (m, n) = (Expr::from(problem.m), Expr::from(problem.n));
     match operand.along {
         Along::Nothing => {
@@ -287,17 +288,17 @@ fn array(
         }
         Along::N => {
             b.shape(buffer, [n], [1.into()]);
-            array.require_vectors(b, plan, None, vectors);
+            array.require_vectors(b, None, vectors);
             ArgSource::Column(ArgLine { buffer, product: None })
         }
         Along::BatchN => {
             let apart = array.declare_lines(b, problem, n);
-            array.require_vectors(b, plan, Some(apart), vectors);
+            array.require_vectors(b, Some(apart), vectors);
             ArgSource::Column(ArgLine { buffer, product: problem.product })
         }
         Along::Mn => {
             let matrix = array.declare_matrix(b, plan, problem, vectors);
-            array.require_vectors(b, plan, None, vectors);
+            array.require_vectors(b, None, vectors);
             ArgSource::Element(matrix, None)
         }
     }
@@ -322,9 +323,10 @@ pub(crate) fn outputs(
         if plan.sharing() != Sharing::Whole {
             b.exclusive(buffer);
         }
-        let array = DeclaredArray { buffer, of, name: &operand.name, nth };
+        let elem = plan.types().c;
+        let array = DeclaredArray { buffer, elem, of, name: &operand.name, nth };
         let matrix = array.declare_matrix(b, plan, problem, vectors);
-        array.require_vectors(b, plan, None, vectors);
+        array.require_vectors(b, None, vectors);
         matrix
     });
     outputs.collect()
@@ -333,6 +335,7 @@ pub(crate) fn outputs(
 /// Parameter of an operand while the kernel declares it.
 struct DeclaredArray<'o> {
     buffer: BufferId,
+    elem: Elem,
     of: Operand,
     name: &'o str,
     /// Index of the array among the inputs, or among the outputs.
@@ -372,7 +375,7 @@ impl DeclaredArray<'_> {
         problem: &GemmProblem,
         vectors: bool,
     ) -> Matrix {
-        let lanes = u64::from(plan.types().acc.vector_lanes());
+        let lanes = u64::from(self.elem.vector_lanes());
         // For lists of A, B and C, the operand is a batch with one axis.
         let axes = match plan.batch() {
             Some(Batch::Pointers) => 1,
@@ -403,18 +406,12 @@ impl DeclaredArray<'_> {
 
     /// Adds the launch requirements of an operand that is read in vectors. `apart` is the distance
     /// between its lines.
-    fn require_vectors(
-        &self,
-        b: &mut KernelBuilder,
-        plan: &SgemmPlan,
-        apart: Option<Scalar>,
-        vectors: bool,
-    ) {
+    fn require_vectors(&self, b: &mut KernelBuilder, apart: Option<Scalar>, vectors: bool) {
         if !vectors {
             return;
         }
         if let Some(scalar) = apart {
-            let of = plan.types().acc.vector_lanes().into();
+            let of = self.elem.vector_lanes().into();
             b.require(Requirement::Multiple { scalar, of });
         }
         b.require(Requirement::Aligned { operand: self.of, bytes: 16 });

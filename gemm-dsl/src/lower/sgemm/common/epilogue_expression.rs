@@ -22,6 +22,10 @@ pub(crate) struct EpilogueExpression<'p> {
     closure: Option<(Vec<Lowered>, Vec<ArgIndex>)>,
     /// Matrices for the values of the expression: C, then the others.
     outputs: Vec<Matrix>,
+    /// Type of the elements of C and of the other outputs.
+    elem: Elem,
+    /// Type of the accumulators.
+    acc: Elem,
     /// Extent of K, which is the full extent even if alpha is zero.
     depth: Scalar,
     /// Folds of the epilogue over the rows of C.
@@ -63,12 +67,13 @@ impl<'p> EpilogueExpression<'p> {
         let folds = RowFolds::new(plan, problem);
         let others = epilogue_args::outputs(b, plan, problem);
         let outputs = [problem.c()].into_iter().chain(others).collect();
-        Self { problem, operands, scaled, closure, outputs, depth, folds }
+        let (elem, acc) = (plan.types().c, plan.types().acc);
+        Self { problem, operands, scaled, closure, outputs, elem, acc, depth, folds }
     }
 
     /// Returns true if accumulators are stored unchanged.
     pub(crate) fn is_identity(&self) -> bool {
-        self.closure.is_none() && self.scaled.is_none()
+        self.closure.is_none() && self.scaled.is_none() && self.elem == self.acc
     }
 
     /// Verb of a kernel's comments for the treatment of accumulators.
@@ -85,8 +90,8 @@ impl<'p> EpilogueExpression<'p> {
         &self.outputs
     }
 
-    /// Values to store for the element of C at `at`, one for each output, followed by the arguments
-    /// of folds. It is the j-th of the elements whose operands are in `held`.
+    /// Values to store for the element of C at `at`, one for each output in the type of C, followed
+    /// by the arguments of folds. It is the j-th of the elements whose operands are in `held`.
     pub(crate) fn values(
         &self,
         sum: Expr,
@@ -94,10 +99,25 @@ impl<'p> EpilogueExpression<'p> {
         held: &LoadedArgs,
         j: usize,
     ) -> Vec<Expr> {
+        let values = self.computed(sum, at, held, j).into_iter().enumerate();
+        let stored = |(nth, value): (usize, Expr)| match nth < self.outputs.len() {
+            true => value.cast(self.elem),
+            false => value,
+        };
+        values.map(stored).collect()
+    }
+
+    /// Value of an operand in the type of the accumulators.
+    fn taken(&self, nth: ArgIndex, held: &LoadedArgs, j: usize) -> Expr {
+        held.value(nth, j).cast(self.acc)
+    }
+
+    /// Values in the type of the accumulators.
+    fn computed(&self, sum: Expr, at: ElementOfC<'_>, held: &LoadedArgs, j: usize) -> Vec<Expr> {
         let p = self.problem;
         let sum = match &self.scaled {
             Some(Scaled { function, alpha, beta, c }) => {
-                let [c, alpha, beta] = [c, alpha, beta].map(|nth| held.value(*nth, j));
+                let [c, alpha, beta] = [c, alpha, beta].map(|nth| self.taken(*nth, held, j));
                 function.apply([sum, c, alpha, beta, p.k.into()])
             }
             None => sum,
@@ -105,7 +125,7 @@ impl<'p> EpilogueExpression<'p> {
         let Some((closures, taken)) = &self.closure else { return vec![sum] };
         let value = |closure: &Lowered| {
             let sum = [sum.clone()].into_iter();
-            let params = sum.chain(taken.iter().map(|nth| held.value(*nth, j)));
+            let params = sum.chain(taken.iter().map(|nth| self.taken(*nth, held, j)));
             closure.apply(params, |name| match name {
                 "m" => p.m.into(),
                 "n" => p.n.into(),

@@ -131,7 +131,7 @@ fn outputs(b: &mut KernelBuilder, plan: &SgemmPlan, rows: Scalar) -> Vec<BufferI
     for operand in plan.spec().operands() {
         if let (ArgSlot::Output(nth), true) = (operand.slot, operand.is_row_result()) {
             let name = operand.name.to_uppercase();
-            let buffer = b.global(&name, plan.types().c, Operand::Output(nth));
+            let buffer = b.global(&name, plan.types().acc, Operand::Output(nth));
             b.shape(buffer, [rows.into()], [1.into()]);
             outputs.push(buffer);
         }

@@ -1,9 +1,7 @@
 //! Kernels without staging whose threads compute one element at a time.
 
-use crate::ir::{
-    Access, Change, Const, Expr, For, Geometry, Intrinsic, KernelBuilder, Special, Unroll, Var,
-};
-use crate::lower::sgemm::common::accumulators::partial_sums;
+use crate::ir::{Access, Change, Const, Expr, For, Geometry, KernelBuilder, Special, Unroll, Var};
+use crate::lower::sgemm::common::accumulators::{fma, partial_sums};
 use crate::lower::sgemm::common::epilogue_args::ElementOfC;
 use crate::lower::sgemm::common::epilogue_expression::EpilogueExpression;
 use crate::lower::sgemm::common::problem::GemmProblem;
@@ -129,7 +127,7 @@ fn dot_product(
 ) -> Expr {
     let product = |at: Expr, acc: Expr| {
         let (from_a, from_b) = (problem.a().at(row, at.clone()), problem.b().at(at, col));
-        Expr::Call(Intrinsic::Fma, vec![from_a.load(), from_b.load(), acc])
+        fma(from_a.load(), from_b.load(), acc)
     };
     let elem = plan.types().acc;
     let partials = plan.partials() as i32;

@@ -134,7 +134,7 @@ impl TiledDraft {
 impl TiledPlan {
     /// Plans a variant of a valid spec. [`TiledDraft`] also calls it before the last checks.
     pub(crate) fn new(spec: &SgemmSpec, tile: Tile, variant: Variant) -> Self {
-        let pipeline = Pipeline::from_spec(spec);
+        let pipeline = Pipeline::from_spec(spec, variant);
         let asynchronous = matches!(pipeline, Pipeline::Async { .. });
         let global_vectors = spec.float4 && matches!(variant, Variant::Only | Variant::Vector);
         let mma = spec.arith != Arith::F32;
@@ -144,10 +144,14 @@ impl TiledPlan {
         let thread = if exchanges { spec.exchanged_tile() } else { spec.thread_tile() };
         let [threads_m, threads_n] = [tile.m / thread.m, tile.n / thread.n];
         let copied = |factor| splits.map_or(types.factor(factor), |splits| splits.elem());
-        let adjacent = |own: u32, elem: Elem| {
-            let is_whole = own.is_multiple_of(elem.vector_lanes().into());
+        // A vector has adjacent elements of one run.
+        let adjacent = |own: u32, elem: Elem, runs: &[Fragment]| {
+            let lanes = elem.vector_lanes().into();
+            let run = if runs.contains(&spec.fragment) { Fragment::RUN } else { own };
+            let is_whole = run.is_multiple_of(lanes) && own.is_multiple_of(lanes);
             !mma && spec.fragment != Fragment::Strided && is_whole
         };
+        let (of_rows, of_cols) = ([Fragment::Split], [Fragment::Split, Fragment::SplitN]);
         let given = |factor, free, contiguous, shared, extent, own, pad| OperandFacts {
             elem: copied(factor),
             free,
@@ -160,7 +164,10 @@ impl TiledPlan {
             threads: threads_m * threads_n * spec.slices,
             shared_vectors: spec.float4,
             global_vectors: global_vectors || splits.is_some(),
-            by_vectors: adjacent(own, types.factor(factor)),
+            by_vectors: match factor {
+                Factor::A => adjacent(own, types.a, &of_rows),
+                Factor::B => adjacent(own, types.b, &of_cols),
+            },
             asynchronous,
             pitched: spec.pitched && splits.is_none(),
             adjacent: spec.adjacent,
@@ -177,7 +184,7 @@ impl TiledPlan {
         let products = spec.products;
         let shared = SharedBytes::of_spec(spec, tile).total();
         let block = BlockSize { threads: threads_m * threads_n * products, shared };
-        let stores_vectors = exchanges || global_vectors && adjacent(thread.n, types.c);
+        let stores_vectors = exchanges || global_vectors && adjacent(thread.n, types.c, &of_cols);
         let epilogue = EpiloguePlan::new(spec, thread, pipeline, stores_vectors, block);
         Self {
             bm: tile.m,

@@ -1,0 +1,85 @@
+//! Checks of the element types of A, B and C.
+
+use crate::error::SpecError;
+use crate::ir::Elem;
+use crate::plan::Faults;
+use crate::plan::sgemm::operand::OperandPlan;
+use crate::plan::sgemm::pipeline::LEAST_BYTES;
+use crate::spec::{Arith, MatrixType, SgemmSpec};
+
+/// Rejects types that do not occur together, and keys that need other types.
+pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) {
+    let types = spec.types();
+    if !faults.sound(&["a", "b", "c"]) {
+        return;
+    }
+    if spec.a != spec.b {
+        return faults.0.push(differ(spec.a, spec.b));
+    }
+    if types.acc == Elem::F64 && !types.c.computes() {
+        faults.0.push(narrow_result(spec.c));
+    }
+    if spec.arith != Arith::F32 && spec.a != MatrixType::F32 {
+        faults.0.push(of_tensor_cores(spec));
+    }
+    if types.acc == Elem::F64 && spec.epilogue.is_some() {
+        faults.0.push(epilogue_in_f64());
+    }
+}
+
+/// Rejects asynchronous copies of elements that are too small for them.
+pub(super) fn copies(spec: &SgemmSpec, operands: [OperandPlan; 2], faults: &mut Faults) {
+    let is_small = |operand: &OperandPlan| operand.width() * operand.elem().size() < LEAST_BYTES;
+    let small = operands.into_iter().find(is_small).filter(|_| spec.stages.is_some());
+    if let Some(operand) = small.filter(|_| faults.sound(&["stages", "float4"])) {
+        faults.0.push(small_copies(&operand));
+    }
+}
+
+fn differ(a: MatrixType, b: MatrixType) -> SpecError {
+    SpecError::at_value(
+        &["b", "a"],
+        format!("B has elements of `{b}` and A of `{a}`: both have the same type; write `b: {a}`"),
+    )
+}
+
+fn narrow_result(c: MatrixType) -> SpecError {
+    SpecError::at_value(
+        &["c", "a"],
+        format!(
+            "sums in `f64` are not rounded to `{c}`, because there is no such conversion; use `c: \
+             f64` or `c: f32`"
+        ),
+    )
+}
+
+fn of_tensor_cores(spec: &SgemmSpec) -> SpecError {
+    SpecError::at_value(
+        &["arith", "a"],
+        format!(
+            "`arith: {}` converts matrices of `f32`, and A has elements of `{}`; leave `arith` out",
+            spec.arith, spec.a
+        ),
+    )
+}
+
+fn epilogue_in_f64() -> SpecError {
+    SpecError::at_key(
+        &["epilogue", "a"],
+        "epilogues are computed in `f32`, and the sums of this GEMM are in `f64`; leave the \
+         epilogue out"
+            .into(),
+    )
+}
+
+fn small_copies(operand: &OperandPlan) -> SpecError {
+    let (letter, elem, size) = (operand.letter(), operand.elem(), operand.elem().size());
+    SpecError::at_key(
+        &["stages", "float4"],
+        format!(
+            "an asynchronous copy moves at least {LEAST_BYTES} bytes, and an element of {letter} \
+             ({elem}) has {size}; add `float4` without `transpose`, or use `double_buffer` instead \
+             of `stages`"
+        ),
+    )
+}
