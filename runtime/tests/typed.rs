@@ -19,6 +19,9 @@ const SPECS: &[&str] = &[
     "tile: 32x32x16, thread: 8x8, float4, stages: 3, split_k: 3",
     "tile: 32x32x16, thread: 8x8, prefetch, slices: 2",
     "tile: 32x32x16, thread: 8x8, float4, stages: 2, stream_k, stage_c",
+    "layout: nt, tile: 64x32x64, arith: {a}, mma: wgmma, copy: tma",
+    "layout: nt, tile: 128x64x64, arith: {a}, mma: wgmma, copy: tma, stages: 3, producer, persistent, cluster: 2, float4",
+    "layout: nt, tile: 128x64x64, arith: {a}, mma: wgmma, copy: tma, stages: 3, split_k: 2, pitched",
 ];
 
 fn check<T: Element + Copy, R: Element>(
@@ -31,8 +34,9 @@ fn check<T: Element + Copy, R: Element>(
     let (m, n, k) = (37, 41, 29);
     let number = |i: usize| ((i * 7919 % 17) as f64 - 8.0) / 4.0;
     for spec in SPECS {
-        for size in [(m, n, k), (32, 64, 32), (5, 7, 0)] {
+        for size in [(m, n, k), (32, 64, 32), (5, 7, 0), (130, 70, 72)] {
             let (m, n, k) = size;
+            let spec = spec.replace("{a}", T::ELEM.name());
             let line = format!("{types}, {spec}");
             let gemm: Gemm<T, T, R> = match Gemm::new(match line.parse() {
                 Ok(spec) => spec,
@@ -87,5 +91,22 @@ fn macros_build_typed_kernels() -> Result<(), Error> {
     let [a, b] = [[1.0, 2.0], [3.0, 4.0]].map(|of| of.map(bf16::from_f32));
     assert_eq!(GEMM.run(&Device::simulator(), &a, &b, (1, 1, 2))?, [f16::from_f32(11.0)]);
     println!("{}", GEMM.source());
+    Ok(())
+}
+
+/// TMA copies need rows of whole 16-byte units. Other matrices have a kernel without TMA.
+#[test]
+fn tensor_maps_need_aligned_rows() -> Result<(), Error> {
+    let line = "a: bf16, b: bf16, layout: nt, tile: 64x32x64, arith: bf16, mma: wgmma, copy: tma";
+    let gemm: Gemm<bf16, bf16, f32> = Gemm::new(line.parse().expect("a spec"))?;
+    let device = Device::simulator();
+    for (k, has_maps) in [(72, true), (71, false)] {
+        let ones = device.upload_of(&vec![bf16::ONE; 64 * k])?;
+        let mut c = device.alloc(64 * 32)?;
+        let report = gemm.launch(&device, &ones, &ones, &mut c, (64, 32, k))?;
+        let names: Vec<String> = report.steps().map(|step| step.kernel().to_owned()).collect();
+        assert_eq!(names.iter().any(|name| name.ends_with("_f32")), !has_maps, "{names:?}");
+        assert_eq!(device.download(&c)?, vec![k as f32; 64 * 32]);
+    }
     Ok(())
 }

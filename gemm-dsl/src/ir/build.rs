@@ -112,6 +112,12 @@ impl KernelBuilder {
         self.change_buffer(buffer, |buffer| buffer.exclusive = true);
     }
 
+    /// Marks an array as the transpose of its operand: a column-major matrix, whose columns are the
+    /// rows of the array.
+    pub fn transposed(&mut self, buffer: BufferId) {
+        self.change_buffer(buffer, |buffer| buffer.transposed = true);
+    }
+
     /// Declares a named constant, or returns the existing one with this name and value.
     pub fn constant(
         &mut self,
@@ -288,7 +294,7 @@ impl KernelBuilder {
         let id = self.kernel.buffers.len();
         let (name, meaning) = (name.to_owned(), meaning.into());
         let (unordered, exclusive) = (false, false);
-        let buffer = Buffer { name, elem, space, dims, layout, meaning, unordered, exclusive };
+        let buffer = Buffer { name, elem, space, dims, layout, meaning, unordered, exclusive, transposed: false };
         self.kernel.buffers.push(buffer);
         BufferId { id, elem }
     }

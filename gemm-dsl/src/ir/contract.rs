@@ -100,6 +100,8 @@ pub struct ArrayParameter {
     /// True if the kernel accesses the array by atomics, which read the previous content before
     /// they write.
     pub is_atomic: bool,
+    /// True if the last two dimensions are those of the operand in reverse order.
+    pub is_transposed: bool,
     /// Tensor map, if the parameter is a tensor map.
     pub map: Option<TensorMap>,
     /// Number of arrays if the parameter is a list, which is an array of pointers.
@@ -121,6 +123,12 @@ impl ArrayParameter {
     pub fn contiguous_dim(&self) -> usize {
         let dim = self.strides.iter().position(|stride| *stride == HostExpr::Number(1));
         dim.unwrap_or_else(|| unreachable!("verify: one stride is 1"))
+    }
+
+    /// Axis of the operand for a dimension.
+    pub fn axis_of(&self, dim: usize) -> usize {
+        let rank = self.rank();
+        if self.is_transposed && dim + 2 >= rank { 2 * rank - 3 - dim } else { dim }
     }
 
     /// Number of dimensions; for a list, the number of dimensions of each of its arrays.
@@ -173,6 +181,7 @@ impl Contract {
                         is_read: read[buffer_id],
                         is_written: written[buffer_id],
                         is_atomic: atomic[buffer_id],
+                        is_transposed: buffer.transposed,
                         map,
                         count: count.transpose()?,
                         dims: dims.collect::<Result<_, _>>()?,

@@ -30,6 +30,9 @@ pub struct Buffer {
     /// ordered. A kernel with inter-block synchronisation declares this for each global buffer that
     /// it does not use for communication. The simulator checks this.
     pub exclusive: bool,
+    /// True if the last two dimensions are those of the operand in reverse order, for a
+    /// column-major matrix.
+    pub transposed: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]

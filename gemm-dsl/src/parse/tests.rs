@@ -137,7 +137,7 @@ fn a_fault_in_a_text_is_shown_beneath_its_line() {
 fn tokens_and_text_give_the_same_messages() {
     for (text, expected) in SGEMM.into_iter().flatten() {
         let Ok(tokens) = text.parse::<TokenStream>() else { continue };
-        let Err(error) = super::sgemm(tokens).plan else {
+        let Err(error) = super::sgemm(tokens, false).plan else {
             panic!("{text} was accepted");
         };
         let messages: Vec<String> = error.into_iter().map(|e| e.to_string()).collect();
@@ -212,14 +212,14 @@ fn none_delimited_groups_are_transparent() {
             let mut all = tokens(key);
             all.extend(value);
             all.extend(tokens(", thread: 4x4"));
-            let spec = super::sgemm(all).plan.map(|plan| plan.spec().to_string());
+            let spec = super::sgemm(all, false).plan.map(|plan| plan.spec().to_string());
             assert_eq!(spec.map_err(|error| error.to_string()).as_deref(), Ok(line));
         }
     }
     // A fragment in an expression is one operand, as if in parentheses.
     let mut all = tokens("epilogue: |acc| acc *");
     all.extend(group(tokens("acc + 1.0")));
-    let spec = super::sgemm(all).plan.map(|plan| plan.spec().to_string());
+    let spec = super::sgemm(all, false).plan.map(|plan| plan.spec().to_string());
     assert_eq!(spec.ok().as_deref(), Some("epilogue: |acc| acc * (acc + 1.0)"));
 }
 

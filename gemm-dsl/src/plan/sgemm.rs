@@ -204,7 +204,7 @@ impl SgemmPlan {
         match &self.kind {
             KernelKind::Naive(_) | KernelKind::Direct(_) => None,
             KernelKind::Tiled(tiled) => tiled.splits(),
-            KernelKind::Wgmma(wgmma) => Some(wgmma.splits()),
+            KernelKind::Wgmma(wgmma) => Some(wgmma.splits()).filter(|of| !of.are_matrices()),
         }
     }
 

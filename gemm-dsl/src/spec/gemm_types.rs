@@ -38,6 +38,11 @@ impl GemmTypes {
     pub fn macro_name(self) -> &'static str {
         if self == Self::F32 { SgemmSpec::MACRO } else { SgemmSpec::TYPED }
     }
+
+    /// Returns the prefix of the names of kernels with these types.
+    pub(crate) fn name_prefix(self) -> &'static str {
+        if self == Self::F32 { SgemmSpec::PREFIX } else { "gemm_" }
+    }
 }
 
 impl SgemmSpec {

@@ -9,7 +9,7 @@ pub use words::{
 };
 
 use super::table::{Table, derived_name, given_name, spec};
-use super::{Arith, Block, Epilogue, Rect, Spec, Tile};
+use super::{Arith, Block, Epilogue, Rect, Tile};
 use crate::ir::{Mma, Wgmma};
 use acts::{
     CUDA_CORES, PARTIAL_SUMS, PRODUCER, SCALAR_COPIES, STRIDED_ROW, TENSOR_CORES, TILE, TMA_COPIES,
@@ -206,14 +206,16 @@ spec! {
 
 impl SgemmSpec {
     /// Returns the kernel's name: `sgemm_` with the user's name, or a name derived from the spec
-    /// such as `sgemm_128x128x8_8x8_double_buffer`.
+    /// such as `sgemm_128x128x8_8x8_double_buffer`. If a matrix is not `f32`, it begins with
+    /// `gemm_`.
     pub fn kernel_name(&self) -> String {
+        let prefix = self.types().name_prefix();
         match (&self.name, self.tile, self.block) {
-            (Some(name), _, _) => given_name(<Self as Spec>::PREFIX, name),
-            (None, Some(tile), _) => derived_name(format!("sgemm_{tile}"), self),
+            (Some(name), _, _) => given_name(prefix, name),
+            (None, Some(tile), _) => derived_name(format!("{prefix}{tile}"), self),
             (None, None, _) => {
                 let kind = if self.is_direct() { "direct" } else { "naive" };
-                derived_name(format!("sgemm_{kind}_{}", self.block_or_default()), self)
+                derived_name(format!("{prefix}{kind}_{}", self.block_or_default()), self)
             }
         }
     }
@@ -264,9 +266,13 @@ impl SgemmSpec {
             .transpose(self.layout != GemmLayout::Tn)
             .pad_a(if self.layout.transposes_a() { 0 } else { 4 })
             .pad_b(if self.layout.transposes_b() { 4 } else { 0 })
-            .stages(3)
             .layout(self.layout)
             .pitched(self.pitched);
+        // Asynchronous copies of single elements need elements of four bytes.
+        let spec = match self.types().a.size() {
+            4.. => spec.stages(3),
+            _ => spec.double_buffer(true),
+        };
         spec.computing(self)
     }
 
@@ -352,6 +358,18 @@ impl SgemmSpec {
     pub fn converts_matrices(&self) -> bool {
         self.arith != Arith::F32
             && (self.mma == Instruction::Wgmma || self.convert == Convert::Matrix)
+            && !self.reads_matrices()
+    }
+
+    /// Returns true if `wgmma` reads A and B themselves, because their elements have the format of
+    /// `arith`.
+    pub fn reads_matrices(&self) -> bool {
+        let has_format = match self.arith {
+            Arith::Bf16 => self.a == MatrixType::Bf16,
+            Arith::F16 => self.a == MatrixType::F16,
+            _ => false,
+        };
+        self.is_wgmma() && has_format
     }
 
     /// Returns the distribution of K among blocks according to `split_k` and `stream_k`.

@@ -2,6 +2,7 @@
 
 use super::{product, values};
 use gemm_runtime::error::{Need, Owner};
+use gemm_runtime::generic::{Call, Typed};
 use gemm_runtime::{
     Buffer, ByName, Device, Error, LaunchReport, M, MN, Matrix, MatrixMut, MatrixRef, N, Sgemm,
     SgemmKernel, SgemmSpec,
@@ -124,7 +125,7 @@ fn operands_by_name_are_checked() {
     let p = Problem::new();
     let (kernel, residual, mut c) = (by_name(LINE), p.residual(), p.c());
     let call = || kernel.call(&p.device).operand("scale", &p.scale).operand("residual", &residual);
-    let mut told = |call: gemm_runtime::generic::Call<'_, SgemmSpec, ByName, _>| {
+    let mut told = |call: Call<'_, SgemmSpec, Typed<f32, f32, f32, ByName>, _>| {
         call.launch(&p.a, &p.b, &mut c).expect_err("an operand is wrong").to_string()
     };
     assert_eq!(

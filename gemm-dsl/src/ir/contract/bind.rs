@@ -257,15 +257,16 @@ impl Contract {
         let contiguous = array.contiguous_dim();
         let others = (0..axes.len()).rev().filter(|dim| *dim != contiguous);
         for dim in std::iter::once(contiguous).chain(others) {
-            let (axis, stride) = (&axes[dim], &array.strides[dim]);
+            let (nth, is_contiguous) = (array.axis_of(dim), dim == contiguous);
+            let (axis, stride) = (&axes[nth], &array.strides[dim]);
             if axis.extent <= 1 {
                 continue;
             }
             let subject = || Subject::Stride {
                 operand: array.operand,
                 name: bound.name.to_owned(),
-                dim,
-                between: Between::new(dim, axes.len(), dim == contiguous),
+                dim: nth,
+                between: Between::new(nth, axes.len(), is_contiguous),
             };
             let stride = self.value(stride, values, subject)?;
             // The layout is also irrelevant if the kernel does not touch the array.

@@ -1,7 +1,7 @@
 //! Rules of a program.
 
 use super::{Expr, KernelId, Launch, Program, Slot, Step, TempFill};
-use crate::ir::contract::Parameter;
+use crate::ir::contract::{Contract, Parameter};
 use crate::ir::eval;
 use crate::ir::{Elem, Operand, Source, Ty, VerifiedKernel};
 use std::collections::HashSet;
@@ -199,12 +199,39 @@ impl ProgramCheck<'_> {
             let kernel = program.kernels.get(id.0).ok_or_else(|| format!("there is no {id:?}"))?;
             self.launched.insert(*id);
             let writes_too = self.kernel(kernel, launch, written)?;
-            require(nth == 0 || writes == writes_too, || {
+            // Scratch arrays of one kernel need not be those of another.
+            let lasting = |slots: &[Slot]| {
+                let slots = slots.iter().copied();
+                slots.filter(|slot| !matches!(slot, Slot::Temp(_))).collect::<Vec<Slot>>()
+            };
+            require(nth == 0 || lasting(&writes) == lasting(&writes_too), || {
                 format!("`{}` does not write what the kernels before it write", kernel.name)
             })?;
-            writes = writes_too;
+            match nth {
+                0 => writes = writes_too,
+                _ => writes.retain(|slot| writes_too.contains(slot)),
+            }
         }
         written.extend(writes);
+        self.takes_all(launch)
+    }
+
+    /// Checks that each array and each extent of a launch belongs to one of its kernels.
+    fn takes_all(&self, launch: &Launch) -> CheckResult<()> {
+        let kernels = launch.choose.iter().filter_map(|id| self.p.kernels.get(id.0));
+        let kernels: Vec<&VerifiedKernel> = kernels.collect();
+        let Some(first) = kernels.first() else { return Ok(()) };
+        let contracts = kernels.iter().map(|kernel| kernel.contract());
+        for (operand, _) in &launch.bind {
+            let has = |contract: &Contract| contract.arrays().any(|a| a.operand == *operand);
+            require(contracts.clone().any(has), || format!("`{}` has no {operand:?}", first.name))?;
+        }
+        for (extent, _) in &launch.extents {
+            let takes = |contract: &Contract| contract.takes_extent(*extent);
+            require(contracts.clone().any(takes), || {
+                format!("`{}` takes no {extent}", first.name)
+            })?;
+        }
         Ok(())
     }
 
@@ -261,11 +288,6 @@ impl ProgramCheck<'_> {
                 writes.push(slot);
             }
         }
-        for (operand, _) in &launch.bind {
-            require(contract.arrays().any(|a| a.operand == *operand), || {
-                format!("`{name}` has no {operand:?}")
-            })?;
-        }
         for param in &contract.params {
             let Parameter::Scalar { ty, source, .. } = param else { continue };
             match *source {
@@ -289,9 +311,6 @@ impl ProgramCheck<'_> {
                     self.numbers.insert(n);
                 }
             }
-        }
-        for (extent, _) in &launch.extents {
-            require(contract.takes_extent(*extent), || format!("`{name}` takes no {extent}"))?;
         }
         Ok(writes)
     }

@@ -72,7 +72,7 @@ pub fn sgemm_with_splits(plan: &SgemmPlan, given: [bool; 2]) -> Result<VerifiedP
 
 /// Returns true if the caller may pass the splits of A and B.
 pub fn accepts_splits(plan: &SgemmPlan) -> bool {
-    plan.kind().wgmma().is_some() && plan.batch().is_none()
+    plan.kind().wgmma().is_some_and(|t| !t.splits().are_matrices()) && plan.batch().is_none()
 }
 
 /// Extents of a GEMM, as expressions of its program.

@@ -100,8 +100,11 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
     let grid = schedule::grid(plan, &problem);
     let blocks_per_sm = plan.least_resident();
     b.geometry(Geometry { block: (t.threads(), 1), grid, blocks_per_sm });
-    let splits =
-        Splits::shape(b, &t.splits(), &literal_pads(&t.splits()), buffers, &problem, t.copies());
+    let of = t.splits();
+    let splits = match of.are_matrices() {
+        true => Splits::of_matrices(b, plan, buffers, &problem),
+        false => Splits::shape(b, &of, &literal_pads(&of), buffers, &problem, t.copies()),
+    };
     let tid = b.let_("tid", Special::ThreadX);
     let cluster = (plan.cluster() > 1).then(|| {
         let meaning = "blocks per cluster, which share tiles of B";

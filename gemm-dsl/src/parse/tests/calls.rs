@@ -4,7 +4,7 @@ use super::super::{reduce, sgemm};
 
 /// Returns the operands of a call, as the epilogue declares them.
 fn operands(text: &str) -> Option<Vec<String>> {
-    let call = sgemm(text.parse().expect("tokens"));
+    let call = sgemm(text.parse().expect("tokens"), false);
     let operands = call.operands?;
     Some(operands.iter().map(|(operand, _)| operand.to_string()).collect())
 }

@@ -55,7 +55,7 @@ fn nesting_is_refused_at_the_bracket_that_goes_too_deep() {
     }
     let Ok(tokens) = nested(MAX_DEPTH + 1).parse::<TokenStream>() else { panic!("lexer") };
     assert_eq!(
-        super::super::sgemm(tokens).plan.map_err(|e| e.to_string()).err().as_deref(),
+        super::super::sgemm(tokens, false).plan.map_err(|e| e.to_string()).err().as_deref(),
         Some(expected)
     );
 }
@@ -82,7 +82,7 @@ fn a_long_name_is_refused_in_few_words() {
         let text = message::<SgemmSpec>(&line);
         assert!(text.contains("has 30000 characters; use at most 128\n"), "{text}");
         let Ok(tokens) = line.parse::<TokenStream>() else { panic!("lexer") };
-        let Err(faults) = super::super::sgemm(tokens).plan else { panic!("a long name") };
+        let Err(faults) = super::super::sgemm(tokens, false).plan else { panic!("a long name") };
         let told = faults.to_string();
         assert!(text.starts_with(&told) && text.len() < 600 && told.len() < 200, "{told}");
     }

@@ -20,6 +20,8 @@ facts! {
         lines: [u32; 2],
         /// Unit to which the extent of K is padded, in elements.
         terms: u32,
+        /// True if the matrices themselves have the format: nothing is split or padded.
+        are_matrices: bool,
     }
 }
 
@@ -27,13 +29,16 @@ impl SplitsPlan {
     /// Plans the splits of a spec; `None` if it computes none. Only warpgroups read past the edges
     /// of the splits; for other kernels they are padded to whole tiles.
     pub(super) fn from_spec(spec: &SgemmSpec, tile: Tile) -> Option<Self> {
-        let format = spec.arith.format().filter(|_| spec.converts_matrices())?;
+        let are_matrices = spec.reads_matrices();
+        let format = spec.arith.format();
+        let format = format.filter(|_| spec.converts_matrices() || are_matrices)?;
         let least = u32::from(Elem::from_format(format).vector_lanes()).max(LEAST_PADDED);
         let (lines, terms) = match spec.is_wgmma() {
+            true if are_matrices => ([1, 1], 1),
             true => ([1, 1], least),
             false => ([tile.m, tile.n], tile.k),
         };
-        Some(Self { arith: spec.arith, format, lines, terms })
+        Some(Self { arith: spec.arith, format, lines, terms, are_matrices })
     }
 
     /// Element type of the splits.

@@ -25,6 +25,9 @@ const BESIDE_SUMS: u32 = 28;
 /// Additional registers of a thread that applies scale factors of rows and columns.
 const SCALING: u32 = 4;
 
+/// Adjacent columns of C of a lane after the exchange of accumulators.
+const EXCHANGED: u32 = 4;
+
 /// Registers that a producer thread keeps.
 const OF_PRODUCER: u32 = 32;
 
@@ -100,7 +103,9 @@ impl WgmmaPlan {
             unreachable!("check: a tile of warpgroups has a format and a warp tile")
         };
         let columns = warp.n;
-        let vectors = spec.float4 && variant == Variant::Vector;
+        // After the exchange a lane has four adjacent columns, which are a vector of 4-byte elements.
+        let is_vector = u32::from(spec.types().c.vector_lanes()) == EXCHANGED;
+        let vectors = spec.float4 && variant == Variant::Vector && is_vector;
         let thread = thread(columns, vectors);
         let multiplying = multiplying([tile.m, tile.n], columns);
         let threads = multiplying + if spec.producer { WARPGROUP } else { 0 };

@@ -8,8 +8,8 @@ use super::problem::GemmProblem;
 use super::workspace::SPLITS;
 use crate::ir::program::{Program, Slot};
 use crate::ir::{
-    Access, BufferId, Const, Expr, Extent, KernelBuilder, Operand, Requirement, Scalar, TensorMap,
-    Ty, Var,
+    Access, BufferId, Const, Expr, Extent, KernelBuilder, Operand, Requirement, Scalar, Source,
+    TensorMap, Ty, VECTOR_BYTES, Var,
 };
 use crate::plan::{SgemmPlan, SplitsPlan, WgmmaPlan};
 use crate::spec::{Copies, Factor};
@@ -190,6 +190,10 @@ impl Splits {
             });
         }
         let splits = (splits > 1 || plan.batch().is_some()).then_some(splits);
+        let from = |factor: Factor| match t.splits().are_matrices() {
+            true => (["A", "B"][factor.index()], Operand::Input(factor.index())),
+            false => (name(factor), SPLITS[factor.index()]),
+        };
         Factor::BOTH.map(|factor| match t.copies() {
             Copies::Threads => b.global(name(factor), elem, SPLITS[factor.index()]),
             Copies::Tma => {
@@ -201,9 +205,37 @@ impl Splits {
                 };
                 let tile = splits.into_iter().chain([lines, bk]).collect();
                 let map = TensorMap { tile, swizzle: t.swizzle() };
-                b.tensor_map(name(factor), elem, SPLITS[factor.index()], map)
+                let (name, operand) = from(factor);
+                b.tensor_map(name, elem, operand, map)
             }
         })
+    }
+
+    /// Sets the shapes of A and B themselves, which a kernel reads instead of splits. Adds parameters
+    /// for the leading dimensions of a pitched kernel.
+    pub fn of_matrices(
+        b: &mut KernelBuilder,
+        plan: &SgemmPlan,
+        buffers: [BufferId; 2],
+        problem: &GemmProblem,
+    ) -> Self {
+        for (factor, dim) in Factor::BOTH.into_iter().zip([0, 1]) {
+            let (nth, letter) = (factor.index(), factor.letter().to_ascii_lowercase());
+            let operand = Operand::Input(nth);
+            let stride = match plan.pitched() {
+                true => b.scalar(&format!("ld{letter}"), Ty::I32, Source::Stride { operand, dim }),
+                false => problem.k,
+            };
+            let dims = [problem.lines_of(factor), problem.k].map(Expr::from);
+            b.shape(buffers[nth], dims, [stride.into(), 1.into()]);
+            if factor == Factor::B {
+                b.transposed(buffers[nth]);
+            }
+            let of = plan.types().factor(factor).vector_lanes().into();
+            b.require(Requirement::Aligned { operand, bytes: VECTOR_BYTES.into() });
+            b.require(Requirement::Multiple { scalar: stride, of });
+        }
+        Self { buffers, count: None, pitch: None, problem: *problem }
     }
 
     /// Sets the shapes of the splits. Adds a parameter for the row stride if threads compute

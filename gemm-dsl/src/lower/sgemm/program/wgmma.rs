@@ -24,6 +24,9 @@ pub(crate) fn steps(
     t: &WgmmaPlan,
     bindings: Bindings,
 ) -> Result<Vec<Step>, IrError> {
+    if t.splits().are_matrices() {
+        return of_matrices(program, plan, bindings);
+    }
     let Bindings { mut bind, mut extents, size: [m, n, depth], distinct, terms, given } = bindings;
     extents.push((Extent::PITCH, splits::pitch(&t.splits(), &depth)));
     let counts = Factor::BOTH.map(|factor| distinct.as_ref().map(|of| &of[factor.index()]));
@@ -74,6 +77,31 @@ pub(crate) fn steps(
     // If A or B is empty, it has no splits, and the splits of the other operand are not needed.
     let cond = terms.gt(0u64).and(m.gt(0u64)).and(n.gt(0u64));
     Ok(vec![Step::either(cond, then, vec![launch(vec![fallback])])])
+}
+
+/// Builds the step of a GEMM whose kernel reads A and B themselves. A kernel on CUDA cores takes
+/// matrices that no tensor map describes, and K = 0.
+fn of_matrices(
+    program: &mut Program,
+    plan: &SgemmPlan,
+    bindings: Bindings,
+) -> Result<Vec<Step>, IrError> {
+    const TITLE: &str = "For matrices that no tensor map describes and for K = 0, without tensor \
+                         cores.";
+    let Bindings { bind, extents, size: [m, n, _], terms, .. } = bindings;
+    let mut choose = vec![program.kernel(kernel(plan)?)];
+    if let Some(scalar) = plan.scalar_variant() {
+        choose.push(program.kernel(kernel(&scalar)?));
+    }
+    let other = fallback(plan, TITLE, |b, frame, _| {
+        let origin = frame.own_origin(b);
+        tile(b, frame, origin);
+    });
+    let other = program.kernel(other?);
+    choose.push(other);
+    let launch = |choose| launch(program, choose, &bind, &extents);
+    let cond = terms.gt(0u64).and(m.gt(0u64)).and(n.gt(0u64));
+    Ok(vec![Step::either(cond, vec![launch(choose)], vec![launch(vec![other])])])
 }
 
 /// Builds the program that splits B for later GEMMs in the same arithmetic. Its input is B, and its

@@ -5,7 +5,7 @@ use crate::ir::Elem;
 use crate::plan::Faults;
 use crate::plan::sgemm::operand::OperandPlan;
 use crate::plan::sgemm::pipeline::LEAST_BYTES;
-use crate::spec::{Arith, MatrixType, SgemmSpec};
+use crate::spec::{Arith, Copies, GemmLayout, MatrixType, SgemmSpec};
 
 /// Rejects types that do not occur together, and keys that need other types.
 pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) {
@@ -19,11 +19,26 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) {
     if types.acc == Elem::F64 && !types.c.computes() {
         faults.0.push(narrow_result(spec.c));
     }
-    if spec.arith != Arith::F32 && spec.a != MatrixType::F32 {
+    if spec.reads_matrices() {
+        read_matrices(spec, faults);
+    } else if spec.arith != Arith::F32 && spec.a != MatrixType::F32 {
         faults.0.push(of_tensor_cores(spec));
     }
     if types.acc == Elem::F64 && spec.epilogue.is_some() {
         faults.0.push(epilogue_in_f64());
+    }
+}
+
+/// Rejects keys that do not compose with tensor cores that read A and B themselves.
+fn read_matrices(spec: &SgemmSpec, faults: &mut Faults) {
+    if spec.copy != Copies::Tma {
+        faults.0.push(without_tensor_maps(spec));
+    }
+    if spec.layout != GemmLayout::Nt {
+        faults.0.push(not_along_k(spec));
+    }
+    if spec.batch.is_some() {
+        faults.0.push(batch_of_matrices());
     }
 }
 
@@ -50,6 +65,34 @@ fn narrow_result(c: MatrixType) -> SpecError {
             "sums in `f64` are not rounded to `{c}`, because there is no such conversion; use `c: \
              f64` or `c: f32`"
         ),
+    )
+}
+
+fn without_tensor_maps(spec: &SgemmSpec) -> SpecError {
+    SpecError::at_value(
+        &["mma", "copy", "a"],
+        format!(
+            "`mma: wgmma` reads matrices of `{}` by TMA: add `copy: tma` and `stages: 3`",
+            spec.a
+        ),
+    )
+}
+
+fn not_along_k(spec: &SgemmSpec) -> SpecError {
+    SpecError::at_value(
+        &["layout", "mma", "a"],
+        format!(
+            "`mma: wgmma` reads matrices of `{}` along K, and under `layout: {}` they do not lie \
+             along K; use `layout: nt`",
+            spec.a, spec.layout
+        ),
+    )
+}
+
+fn batch_of_matrices() -> SpecError {
+    SpecError::at_key(
+        &["batch", "mma", "a"],
+        "`mma: wgmma` reads single matrices of 16-bit elements; leave `batch` out".into(),
     )
 }
 

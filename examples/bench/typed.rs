@@ -1,0 +1,234 @@
+//! Measures GEMMs on matrices of `bf16` or `f16` against cuBLAS.
+//!
+//! ```text
+//! cargo run --release -p gemm-bench --example typed
+//! cargo run --release -p gemm-bench --example typed -- --type f16 --sizes 4096x4096x4096 \
+//!     --spec 'layout: nt, tile: 128x256x64, arith: f16, mma: wgmma, copy: tma, stages: 4'
+//! ```
+//!
+//! C = A·Bᵀ, with A and B row-major. All kernels and cuBLAS run in turns. Elements are small
+//! integers, so that sums are exact: the exit code is 1 if a result differs from that of cuBLAS.
+
+use clap::Parser;
+use cudarc::cublas::CudaBlas;
+use cudarc::cublas::sys::{
+    cublasComputeType_t, cublasGemmAlgo_t, cublasGemmEx, cublasOperation_t, cudaDataType,
+};
+use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut};
+use gemm_bench::cli::{Failure, Outcome, device_label, exit, open_gpu};
+use gemm_bench::gpu::{Blas, Gpu, Timer, failed};
+use gemm_bench::table::{Table, number, text};
+use gemm_oracle::product::Size;
+use gemm_runtime::half::{bf16, f16};
+use gemm_runtime::{Buffer, Element, Error, Gemm, MatrixMut, MatrixRef, SgemmSpec};
+use std::ffi::c_void;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+const ROUNDS: usize = 21;
+
+/// Specs without their types and arithmetic.
+const SPECS: [&str; 4] = [
+    "tile: 128x256x64, copy: tma, stages: 4, producer, raster: 16",
+    "tile: 128x256x64, copy: tma, stages: 4, producer, persistent, raster: 16",
+    "tile: 128x256x64, copy: tma, stages: 4, producer, persistent, cluster: 2, raster: 16",
+    "tile: 128x128x64, copy: tma, stages: 5, producer, persistent, cluster: 2, raster: 16",
+];
+
+/// Measure GEMMs on matrices of 16-bit elements
+#[derive(Debug, Parser)]
+#[command(name = "typed")]
+struct TypedOptions {
+    /// Element type of A and B
+    #[arg(long = "type", value_parser = ["bf16", "f16"], default_value = "bf16")]
+    elem: String,
+    /// Element type of C: that of A, or f32
+    #[arg(long, value_parser = ["bf16", "f16", "f32"], default_value = "f32")]
+    result: String,
+    /// Extents MxNxK
+    #[arg(long, value_delimiter = ',', value_parser = size, default_values = ["2048x2048x2048", "4096x4096x4096", "8192x8192x8192"])]
+    sizes: Vec<Size>,
+    /// Specs without layout, types, `arith` and `mma`
+    #[arg(long)]
+    spec: Vec<String>,
+}
+
+/// Reads extents such as `4096x4096x1024`.
+fn size(text: &str) -> Result<Size, String> {
+    let extents: Result<Vec<usize>, _> = text.split('x').map(str::parse).collect();
+    match extents.map_err(|error| error.to_string())?[..] {
+        [m, n, k] => Ok(Size::new(m, n, k)),
+        _ => Err("extents are MxNxK".to_owned()),
+    }
+}
+
+fn main() -> ExitCode {
+    exit(run(&TypedOptions::parse()))
+}
+
+fn run(options: &TypedOptions) -> Result<Outcome, Failure> {
+    match (&*options.elem, &*options.result) {
+        ("bf16", "f32") => measured::<bf16, f32>(options),
+        ("bf16", _) => measured::<bf16, bf16>(options),
+        (_, "f32") => measured::<f16, f32>(options),
+        _ => measured::<f16, f16>(options),
+    }
+}
+
+/// Type of cuBLAS.
+fn library_type<T: Element>() -> cudaDataType {
+    match T::ELEM.name() {
+        "bf16" => cudaDataType::CUDA_R_16BF,
+        "f16" => cudaDataType::CUDA_R_16F,
+        _ => cudaDataType::CUDA_R_32F,
+    }
+}
+
+fn measured<T: Element, R: Element + PartialEq>(
+    options: &TypedOptions,
+) -> Result<Outcome, Failure> {
+    let device = open_gpu()?;
+    let gpu = Gpu::new(&device);
+    let gpu = gpu.ok_or_else(|| Failure::Missing("kernels are timed on a GPU".to_owned()))?;
+    Blas::new(gpu)?;
+    let blas = CudaBlas::new(gpu.stream.clone());
+    let blas = blas.map_err(|error| Failure::Missing(format!("cuBLAS: {error:?}")))?;
+    let timer = Timer::new(gpu)?;
+    let specs: Vec<&str> = match options.spec.as_slice() {
+        [] => SPECS.into(),
+        given => given.iter().map(String::as_str).collect(),
+    };
+    let (elem, result) = (T::ELEM, R::ELEM);
+    let mut kernels: Vec<Gemm<T, T, R>> = Vec::new();
+    for spec in &specs {
+        let line = format!(
+            "a: {elem}, b: {elem}, c: {result}, layout: nt, arith: {elem}, mma: wgmma, {spec}"
+        );
+        kernels.push(Gemm::new(line.parse::<SgemmSpec>().map_err(Error::from)?)?);
+    }
+    let columns = ["ms", "TFLOP/s", "of cuBLAS"].map(number);
+    let mut table = Table::new([text("size"), text("spec")].into_iter().chain(columns));
+    let mut is_right = true;
+    for &size in &options.sizes {
+        let Size { m, n, k } = size;
+        let allocated = |len: usize| gpu.stream.alloc_zeros::<u16>(len);
+        let filled = |len: usize, seed: u32| -> Result<CudaSlice<u16>, Failure> {
+            let of = |value: f32| (half_of::<T>(value).into_bits()) as u16;
+            let values: Vec<u16> = (0..len as u32)
+                .map(|i| of(((i.wrapping_mul(2_654_435_761) ^ seed) >> 20) as f32 % 5.0 - 2.0))
+                .collect();
+            gpu.stream.clone_htod(&values).map_err(|e| failed("copying")(e).into())
+        };
+        let (a, b) = (filled(m * k, 1)?, filled(n * k, 77)?);
+        let words = m * n * R::ELEM.size() as usize / 2;
+        let mut results = (0..=kernels.len())
+            .map(|_| allocated(words).map_err(|e| Failure::from(failed("allocating")(e))))
+            .collect::<Result<Vec<_>, _>>()?;
+        let address = |slice: &CudaSlice<u16>| slice.device_ptr(gpu.stream).0;
+        // SAFETY: the slices live as long as the buffers, with as many elements.
+        #[allow(unsafe_code, reason = "memory of cudarc")]
+        let buffer = |address, len| unsafe { Buffer::<T>::from_raw_parts(&device, address, len) };
+        let (of_a, of_b) = (buffer(address(&a), m * k)?, buffer(address(&b), n * k)?);
+        let (view_a, view_b) = (MatrixRef::new(&of_a, m, k)?, MatrixRef::new(&of_b, n, k)?);
+        let view_b = view_b.t();
+        let (peer, own) = results.split_at_mut(1);
+        let mut outputs = Vec::new();
+        for slice in own.iter_mut() {
+            let address = slice.device_ptr_mut(gpu.stream).0;
+            // SAFETY: as above.
+            #[allow(unsafe_code, reason = "memory of cudarc")]
+            outputs.push(unsafe { Buffer::<R>::from_raw_parts(&device, address, m * n) }?);
+        }
+        let to = peer[0].device_ptr_mut(gpu.stream).0;
+        let (from_a, from_b) = (address(&a), address(&b));
+        let mut reference = || multiply::<T, R>(&blas, [from_b, from_a, to], [n, m, k]);
+        let mut launches: Vec<Box<dyn FnMut() -> Result<(), Error>>> = Vec::new();
+        for (kernel, output) in kernels.iter().zip(&mut outputs) {
+            let device = &device;
+            let (view_a, view_b) = (&view_a, &view_b);
+            launches.push(Box::new(move || {
+                let mut c = MatrixMut::new(output, m, n)?;
+                kernel.call(device).launch(view_a, view_b, &mut c).map(drop)
+            }));
+        }
+        let mut all: Vec<&mut dyn FnMut() -> Result<(), Error>> = vec![&mut reference];
+        all.extend(launches.iter_mut().map(|launch| &mut **launch as &mut dyn FnMut() -> _));
+        let times = timer.medians(ROUNDS, &mut all)?;
+        drop(all);
+        drop(launches);
+        let flops = 2.0 * m as f64 * n as f64 * k as f64;
+        let mut row = |spec: &str, time: f64| {
+            table.add([
+                size.to_string(),
+                spec.to_owned(),
+                format!("{time:.4}"),
+                format!("{:.0}", flops / time / 1e9),
+                format!("{:.3}", times[0] / time),
+            ]);
+        };
+        row("cuBLAS", times[0]);
+        specs.iter().zip(&times[1..]).for_each(|(spec, time)| row(spec, *time));
+        let expected = gpu.stream.clone_dtoh(&peer[0]).map_err(failed("copying"))?;
+        for (slice, spec) in own.iter().zip(&specs) {
+            let found = gpu.stream.clone_dtoh(slice).map_err(failed("copying"))?;
+            if found != expected {
+                eprintln!("error: {spec} at {size} differs from cuBLAS");
+                is_right = false;
+            }
+        }
+    }
+    writeln!(io::stdout(), "{}\n{}", device_label(&device), table.text())?;
+    Ok(if is_right { Outcome::Right } else { Outcome::Wrong })
+}
+
+/// Rounds a small integer to a 16-bit type.
+fn half_of<T: Element>(value: f32) -> T {
+    T::from_bits(match T::ELEM.name() {
+        "bf16" => bf16::from_f32(value).to_bits().into(),
+        _ => f16::from_f32(value).to_bits().into(),
+    })
+}
+
+/// Enqueues C = A·Bᵀ with the library, as Cᵀ = B·Aᵀ in column-major order.
+#[allow(unsafe_code, reason = "the library checks no lengths")]
+fn multiply<T: Element, R: Element>(
+    blas: &CudaBlas,
+    [b, a, c]: [u64; 3],
+    [n, m, k]: [usize; 3],
+) -> Result<(), Error> {
+    let (one, zero) = (1f32, 0f32);
+    let (of, to) = (library_type::<T>(), library_type::<R>());
+    let number = |value: &f32| std::ptr::from_ref(value).cast::<c_void>();
+    let memory = |address: u64| address as *const c_void;
+    let (rows, cols, terms) = (n as i32, m as i32, k as i32);
+    // SAFETY: the matrices have these extents and types.
+    let status = unsafe {
+        cublasGemmEx(
+            *blas.handle(),
+            cublasOperation_t::CUBLAS_OP_T,
+            cublasOperation_t::CUBLAS_OP_N,
+            rows,
+            cols,
+            terms,
+            number(&one),
+            memory(b),
+            of,
+            terms,
+            memory(a),
+            of,
+            terms,
+            number(&zero),
+            c as *mut c_void,
+            to,
+            rows,
+            cublasComputeType_t::CUBLAS_COMPUTE_32F,
+            cublasGemmAlgo_t::CUBLAS_GEMM_DEFAULT,
+        )
+    };
+    status.result().map_err(|error| Error::Driver {
+        doing: "multiplying with cuBLAS".to_owned(),
+        code: format!("{error:?}"),
+        status: error.0 as i32,
+        text: "see cublasStatus_t in cuBLAS's documentation".to_owned(),
+    })
+}
