@@ -14,6 +14,7 @@
 //! | [`rows`] | softmax, normalisations and losses: folds over rows and results, in one launch |
 //! | [`reductions`] | folds over arrays, rows, columns and segments |
 //! | [`scans`] | running sums, products, maxima and minima |
+//! | [`typed`] | GEMMs on `bf16`, `f16` and `f64` |
 //! | [`tables`] | a kernel for each shape; tuning |
 //! | [`tensor_cores`] | FP32 emulation, its accuracy and its speed |
 //! | [`determinism`] | the same bits on every run, and for every batch size |
@@ -35,7 +36,7 @@ macro_rules! pages {
 
 pages! {
     start macros views batches memory cublas pytorch epilogues elementwise rows reductions scans
-    tables
+    typed tables
     tensor_cores
     determinism testing races explain archives interop many_gpus errors
 }

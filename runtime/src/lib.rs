@@ -24,6 +24,7 @@
 //! | task | item | guide |
 //! | --- | --- | --- |
 //! | declare a GEMM kernel | [`sgemm_kernel!`], [`SgemmKernel`] | [start](guide::start) |
+//! | multiply `bf16`, `f16` or `f64` | [`gemm_kernel!`], [`Gemm`] | [typed](guide::typed) |
 //! | declare a reduction | [`reduce_kernel!`], [`ReduceKernel`] | [reductions](guide::reductions) |
 //! | compute running sums of arrays or rows | [`scan_kernel!`], [`Scan`] | [scans](guide::scans) |
 //! | compute element by element | [`map_kernel!`], [`Map`] | [elementwise](guide::elementwise) |

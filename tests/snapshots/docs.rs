@@ -77,7 +77,13 @@ const GROUPS: [(&str, &[&str]); 8] = [
         &["op", "fold", "identity", "map", "finish", "compensated", "epilogue", "scaled"],
     ),
     ("Results", &["exclusive", "with_value"]),
-    ("Arrays", &["type", "acc", "result", "index", "over", "layout", "pitched", "batch", "bounds"]),
+    (
+        "Arrays",
+        &[
+            "type", "acc", "result", "index", "over", "a", "b", "c", "layout", "pitched", "batch",
+            "bounds",
+        ],
+    ),
     (
         "Shape of blocks and threads",
         &[

@@ -294,7 +294,17 @@ impl KernelBuilder {
         let id = self.kernel.buffers.len();
         let (name, meaning) = (name.to_owned(), meaning.into());
         let (unordered, exclusive) = (false, false);
-        let buffer = Buffer { name, elem, space, dims, layout, meaning, unordered, exclusive, transposed: false };
+        let buffer = Buffer {
+            name,
+            elem,
+            space,
+            dims,
+            layout,
+            meaning,
+            unordered,
+            exclusive,
+            transposed: false,
+        };
         self.kernel.buffers.push(buffer);
         BufferId { id, elem }
     }

@@ -17,18 +17,19 @@ use acts::{
 };
 
 spec! {
-    /// GEMM C\[M,N\] = A\[M,K\]·B\[K,N\] in `f32`. C is row-major;
+    /// GEMM C\[M,N\] = A\[M,K\]·B\[K,N\]. C is row-major;
     /// [`layout`](field@SgemmSpec::layout) gives the layouts of A and B.
     ///
     /// Without a [`tile`](field@SgemmSpec::tile), every thread reads its operands from global
     /// memory and computes one element of C after the other. If `thread`, `lanes: k`, `float4`,
     /// `slices` or `split_k` is given, the thread computes all its elements at once.
     SgemmSpec for "sgemm_kernel", functions "sgemm_" {
-        /// Element type of A.
+        /// Element type of A, in `gemm_kernel!`.
         a(MatrixType): MatrixType = MatrixType::F32, "a_{}", what;
-        /// Element type of B, which is that of A.
+        /// Element type of B, in `gemm_kernel!`. It is the type of A.
         b(MatrixType): MatrixType = MatrixType::F32, "b_{}", what;
-        /// Element type of C. Sums are rounded to it, to nearest with ties to even.
+        /// Element type of C, in `gemm_kernel!`. Sums are rounded to it, to nearest with ties to
+        /// even.
         c(MatrixType): MatrixType = MatrixType::F32, "c_{}", what;
         /// Layouts of A and B, one letter for each: `n` for row-major and `t` for column-major. C
         /// is row-major.

@@ -24,8 +24,10 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) {
     } else if spec.arith != Arith::F32 && spec.a != MatrixType::F32 {
         faults.0.push(of_tensor_cores(spec));
     }
-    if types.acc == Elem::F64 && spec.epilogue.is_some() {
-        faults.0.push(epilogue_in_f64());
+    if types.acc == Elem::F64 {
+        let given = [("epilogue", spec.epilogue.is_some()), ("scaled", spec.scaled)];
+        let given = given.into_iter().filter(|(_, is_given)| *is_given);
+        faults.0.extend(given.map(|(key, _)| expression_in_f64(key)));
     }
 }
 
@@ -106,12 +108,12 @@ fn of_tensor_cores(spec: &SgemmSpec) -> SpecError {
     )
 }
 
-fn epilogue_in_f64() -> SpecError {
+fn expression_in_f64(key: &'static str) -> SpecError {
     SpecError::at_key(
-        &["epilogue", "a"],
-        "epilogues are computed in `f32`, and the sums of this GEMM are in `f64`; leave the \
-         epilogue out"
-            .into(),
+        &[key, "a"],
+        format!(
+            "`{key}` computes in `f32`, and the sums of this GEMM are in `f64`; leave `{key}` out"
+        ),
     )
 }
 

@@ -1,0 +1,20 @@
+//! Element types of the matrices of a GEMM.
+
+use gemm_runtime::half::bf16;
+use gemm_runtime::{Gemm, SgemmKernel, gemm_kernel, sgemm_kernel};
+
+const _: SgemmKernel = sgemm_kernel!(tile: 16x16x8, thread: 4x4, b: bf16, a: bf16);
+const _: Gemm<bf16, bf16, f32> = gemm_kernel!(a: bf16, b: bf17);
+const _: Gemm<bf16, bf16, f32> = gemm_kernel!(a: bf16);
+const _: Gemm<bf16, bf16, bf16> = gemm_kernel!(a: bf16, b: bf16);
+const _: Gemm<f64, f64, bf16> = gemm_kernel!(a: f64, b: f64, c: bf16);
+const _: Gemm<f64, f64, f64> = gemm_kernel!(a: f64, b: f64, c: f64, epilogue: |acc| acc + 1.0);
+const _: Gemm<f64, f64, f64, (f32, f32)> = gemm_kernel!(a: f64, b: f64, c: f64, scaled);
+const _: Gemm<bf16, bf16, f32> =
+    gemm_kernel!(a: bf16, b: bf16, tile: 32x32x16, thread: 4x4, stages: 3);
+const _: Gemm<bf16, bf16, f32> =
+    gemm_kernel!(a: bf16, b: bf16, tile: 32x32x32, warp: 16x16, arith: bf16);
+const _: Gemm<bf16, bf16, f32> =
+    gemm_kernel!(a: bf16, b: bf16, tile: 64x32x64, arith: bf16, mma: wgmma, batch: strided);
+
+fn main() {}
