@@ -266,6 +266,27 @@ pub enum Error {
         /// Epilogue of the call.
         epilogue: String,
     },
+    /// The epilogue computes pairs of columns, but the number of columns is odd.
+    #[error(
+        "`{argument}` has {}, and the epilogue computes pairs of columns, which need an even \
+         number: pad `{argument}` and C by a column",
+        counted(*columns as u64, "column")
+    )]
+    OddColumns {
+        /// Matrix of the call.
+        argument: String,
+        /// Number of its columns.
+        columns: usize,
+    },
+    /// C is column-major, but the epilogue computes pairs of its columns.
+    #[error(
+        "C is column-major, and the epilogue `{epilogue}` computes pairs of columns: the GEMM would \
+         compute the transpose of C, where they are pairs of rows. Pass a row-major C"
+    )]
+    PairsOfRows {
+        /// Epilogue of the call.
+        epilogue: String,
+    },
     /// C is column-major, but a matrix operand of the epilogue is not.
     #[error(fmt = layout::operand_layout)]
     OperandLayout {

@@ -302,9 +302,10 @@ pub type OperandForms = SmallVec<[OperandForm; 4]>;
 /// padded. The rows of other matrices may have any stride in every kernel.
 pub(crate) fn has_padding(operands: &[EpilogueArg], forms: &[OperandForm]) -> bool {
     operands.iter().zip(forms).any(|(operand, form)| match (operand.along, form) {
-        (Along::Mn, OperandForm::Array(_, Some(shape)) | OperandForm::Output(_, Some(shape))) => {
-            shape.is_padded()
-        }
+        (
+            Along::Mn | Along::Pairs,
+            OperandForm::Array(_, Some(shape)) | OperandForm::Output(_, Some(shape)),
+        ) => shape.is_padded(),
         _ => false,
     })
 }
@@ -315,7 +316,10 @@ pub(crate) fn batches<'o>(
     forms: &[OperandForm],
 ) -> impl Iterator<Item = NamedBatch<'o>> {
     operands.iter().zip(forms).filter_map(|(operand, form)| match (operand.along, form) {
-        (Along::Mn, OperandForm::Array(_, Some(shape)) | OperandForm::Output(_, Some(shape))) => {
+        (
+            Along::Mn | Along::Pairs,
+            OperandForm::Array(_, Some(shape)) | OperandForm::Output(_, Some(shape)),
+        ) => {
             let axes = shape.batch.map(|batch| batch.array_axes()).unwrap_or_default();
             Some((&*operand.name, axes))
         }
