@@ -177,7 +177,8 @@ fn multiply(line: &str) -> Result<LaunchReport, Error> {
     let spec = line.parse::<SgemmSpec>()?;
     let size @ (m, n, k) = size(&spec);
     let (a, b) = (ones(&device, m * k)?, ones(&device, k * n)?);
-    let mut c = device.alloc(m * n)?;
+    let cols = spec.pairs().columns_of_c(n as u64) as usize;
+    let mut c = device.alloc(m * cols)?;
     let (operands, is_grouped) = (spec.operands(), spec.batch == Some(Batch::Grouped));
     if operands.is_empty() {
         return Sgemm::<()>::new(spec)?.launch(&device, &a, &b, &mut c, size);
@@ -220,7 +221,7 @@ fn multiply(line: &str) -> Result<LaunchReport, Error> {
         };
     }
     let (a, b) = (MatrixRef::new(&a, m, k)?, MatrixRef::new(&b, k, n)?);
-    let mut c = MatrixMut::new(&mut c, m, n)?;
+    let mut c = MatrixMut::new(&mut c, m, cols)?;
     // One group has all rows.
     let offsets = device.upload_of(&[0, m as u32])?;
     if is_grouped {
