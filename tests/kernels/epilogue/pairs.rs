@@ -4,8 +4,8 @@ use crate::trial;
 use gemm_dsl::spec::SgemmSpec;
 use gemm_oracle::product::Size;
 use gemm_runtime::{
-    ByName, Device, Epilogue, Error, MN, MatrixMut, MatrixRef, N, Out, OutM, Sgemm, SgemmTable,
-    epilogue, sgemm, sgemm_kernel, sgemm_table,
+    ByName, Device, Epilogue, Error, MN, MatrixList, MatrixListMut, MatrixMut, MatrixRef, N, Out,
+    OutM, Sgemm, SgemmTable, epilogue, sgemm, sgemm_kernel, sgemm_table,
 };
 use gemm_tests::arbitrary;
 use gemm_tests::pairs::{SPECS, run};
@@ -169,6 +169,36 @@ fn a_launch_that_does_not_fit_is_told() -> Result<(), Error> {
     Ok(())
 }
 
+/// Groups of rows, and lists of matrices, of which the C's have half of the columns.
+fn groups_and_lists_compute_pairs() -> Result<(), Error> {
+    let device = Device::simulator();
+    let gate: Epilogue<()> = "|acc| acc * next(acc)".parse()?;
+    let x = device.upload_matrix(&[1.0, 2.0, 3.0], 3, 1)?;
+    let experts = device.upload(&[10.0, 1.0, 100.0, 2.0])?;
+    let of_groups = MatrixRef::batch(&experts, 2, 1, 2)?;
+    let offsets = device.upload_of(&[0_u32, 1, 3])?;
+    let mut y = device.alloc_matrix(3, 1)?;
+    let call = sgemm(&x, &of_groups, &mut y).epilogue(gate.clone()).groups(&offsets);
+    call.run(&device)?;
+    assert_eq!(device.download(&y)?, [10.0, 800.0, 1800.0]);
+    let (first, second) = (experts.slice(..2)?, experts.slice(2..)?);
+    let (first, second) = (MatrixRef::new(&first, 1, 2)?, MatrixRef::new(&second, 1, 2)?);
+    let a = MatrixList::new(&device, [&x, &x])?;
+    let b = MatrixList::new(&device, [&second, &first])?;
+    let (mut one, mut two) = (device.alloc_matrix(3, 1)?, device.alloc_matrix(3, 1)?);
+    let mut c = MatrixListMut::new(&device, [&mut one, &mut two])?;
+    sgemm(&a, &b, &mut c).epilogue(gate.clone()).run(&device)?;
+    assert_eq!(device.download(&c)?, [200.0, 800.0, 1800.0, 10.0, 40.0, 90.0]);
+    // All GEMMs of a batch share B.
+    let memory = device.upload(&[1.0, 2.0, 3.0, 4.0])?;
+    let a = MatrixRef::batch(&memory, 4, 1, 1)?;
+    let mut c = device.alloc(4)?;
+    let mut view = MatrixMut::batch(&mut c, 4, 1, 1)?;
+    sgemm(&a, &first, &mut view).epilogue(gate).run(&device)?;
+    assert_eq!(device.download(&c)?, [10.0, 40.0, 90.0, 160.0]);
+    Ok(())
+}
+
 sgemm_kernel! {
     struct Gated;
     tile: 32x32x8, thread: 4x4, float4, epilogue: |acc, gate[n]| (next(acc) * gate, acc + next(gate))
@@ -209,6 +239,7 @@ pub fn trials() -> Vec<Trial> {
     let tests = [
         of_runtime("a_call_of_sgemm_computes_pairs", a_call_of_sgemm_computes_pairs),
         of_runtime("a_launch_that_does_not_fit_is_told", a_launch_that_does_not_fit_is_told),
+        of_runtime("groups_and_lists_compute_pairs", groups_and_lists_compute_pairs),
         of_runtime("every_call_takes_half_of_the_columns", every_call_takes_half_of_the_columns),
     ];
     let every = SPECS.iter().flat_map(|line| {

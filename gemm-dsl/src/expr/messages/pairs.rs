@@ -1,15 +1,18 @@
 //! Messages about pairs of columns.
 
-use crate::error::SpecError;
+use crate::error::{SpecError, clip, counted};
 use crate::expr::tree::{ClosureParam, NodeSpan};
 
 /// Reports a wrong number of operands of `next` or `pair`.
 pub(crate) fn pair_arity(key: &'static str, at: NodeSpan, name: &str, given: usize) -> SpecError {
     let form = match name {
-        "next" => "`next(x)` reads `x` in the odd column of a pair",
-        _ => "`pair(x, y)` has a value for the even column and one for the odd column",
+        "next" => "it takes one: `next(x)` reads `x` in the odd column of a pair",
+        _ => {
+            "it takes two: `pair(x, y)` has a value for the even column and one for the odd column"
+        }
     };
-    SpecError::at_tokens(key, at, format!("`{name}` has {given} operands: {form}"))
+    let given = counted(given as u64, "operand");
+    SpecError::at_tokens(key, at, format!("`{name}` has {given}, and {form}"))
 }
 
 /// Reports a `pair` that is not a value of the closure.
@@ -29,8 +32,8 @@ pub(crate) fn next_of_next(key: &'static str, at: NodeSpan) -> SpecError {
 
 /// Reports a value that is the same in both columns.
 pub(crate) fn next_of_constant(key: &'static str, at: NodeSpan, of: &str) -> SpecError {
-    let of = crate::error::clip(of);
-    let message = format!("`{of}` is the same in both columns of a pair; write it without `next`");
+    let message =
+        format!("`{}` is the same in both columns of a pair; write it without `next`", clip(of));
     SpecError::at_tokens(key, at, message)
 }
 

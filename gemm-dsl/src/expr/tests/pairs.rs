@@ -52,8 +52,16 @@ fn fault(text: &str, token: &str, part: &str) {
 
 #[test]
 fn faulty_pairs_are_reported() {
-    fault("|acc| next(acc, 1.0)", "next(acc, 1.0)", "`next` has 2 operands: `next(x)` reads `x`");
-    fault("|acc| pair(acc)", "pair(acc)", "`pair` has 1 operands: `pair(x, y)` has a value for");
+    fault(
+        "|acc| next(acc, 1.0)",
+        "next(acc, 1.0)",
+        "`next` has 2 operands, and it takes one: `next(x)` reads `x`",
+    );
+    fault(
+        "|acc| pair(acc)",
+        "pair(acc)",
+        "`pair` has 1 operand, and it takes two: `pair(x, y)` has a value",
+    );
     fault(
         "|acc| 2.0 * pair(acc, acc)",
         "pair(acc, acc)",
