@@ -27,7 +27,8 @@ pub(super) fn check(closure: &Closure, typing: Option<&Typing>) -> Vec<SpecError
     check.params(&closure.params);
     check.values(closure);
     if check.faults.is_empty() {
-        check.faults = pairs::faults(closure);
+        let definitions = row_results::Definitions::new(closure);
+        check.faults = pairs::faults(closure, |e| definitions.folds(e));
     }
     if check.faults.is_empty() {
         check.faults = row_results::faults(closure);

@@ -5,7 +5,6 @@
 //! column names of their own: the expression becomes a closure of twice as many values, which no
 //! longer contains `next` and `pair`.
 
-use super::row_results::Definitions;
 use super::tree::{Binary, Block, ClosureParam, Let, Node, NodeKind};
 use super::{Closure, messages};
 use crate::error::SpecError;
@@ -270,16 +269,17 @@ fn prune(e: &mut Node) {
     }
 }
 
-/// Returns the faults of an expression with pairs of columns.
-pub(super) fn faults(closure: &Closure) -> Vec<SpecError> {
+/// Returns the faults of an expression with pairs of columns. `folds` returns true if an expression
+/// depends on a fold.
+pub(super) fn faults(closure: &Closure, folds: impl Fn(&Node) -> bool) -> Vec<SpecError> {
     if !closure.has_pairs() {
         return Vec::new();
     }
     let key = closure.scope.key;
-    let (definitions, read) = (Definitions::new(closure), Read::new(closure));
+    let read = Read::new(closure);
     let mut faults = Vec::new();
     closure.visit(&mut |e| match &e.kind {
-        NodeKind::Next(of) if definitions.folds(of) => {
+        NodeKind::Next(of) if folds(of) => {
             faults.push(messages::next_of_fold(key, e.at));
         }
         NodeKind::Next(of) => match read.of_pairs(of) {
@@ -289,7 +289,7 @@ pub(super) fn faults(closure: &Closure) -> Vec<SpecError> {
             }
             None => {}
         },
-        NodeKind::Pair(..) if definitions.folds(e) => {
+        NodeKind::Pair(..) if folds(e) => {
             faults.push(messages::pair_of_fold(key, e.at));
         }
         _ => {}
