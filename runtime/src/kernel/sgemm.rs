@@ -89,6 +89,7 @@ impl<E> Sgemm<E> {
         check_exact("b", b.len(), terms, cols)?;
         elements("c", rows, cols)?;
         let program = self.prepare(device)?;
+        let cols_of_c = program.pairs().columns_of_c(n as u64) as usize;
         if program.takes_pitches() {
             let by_column = [0, 1].map(|nth| program.by_column(Operand::Input(nth)));
             let upload = |elements: &[f32], rows, cols, by_column| {
@@ -97,12 +98,12 @@ impl<E> Sgemm<E> {
             };
             let (a, b) = (upload(a, m, k, by_column[0])?, upload(b, k, n, by_column[1])?);
             let (a, b) = (viewed(&a, by_column[0]), viewed(&b, by_column[1]));
-            let mut c = device.alloc_matrix_padded(m, n)?;
+            let mut c = device.alloc_matrix_padded(m, cols_of_c)?;
             self.launch(device, &a, &b, &mut c, size)?;
             return device.download_matrix(&c);
         }
         let (a, b) = (device.upload(a)?, device.upload(b)?);
-        let mut c = device.alloc(m * n)?;
+        let mut c = device.alloc(m * cols_of_c)?;
         self.launch(device, &a, &b, &mut c, size)?;
         device.download(&c)
     }
@@ -300,6 +301,7 @@ impl<E, O> Call<'_, SgemmSpec, E, O> {
             NamedMatrix::new("a", &a),
             NamedMatrix::new("b", &b),
             NamedMatrix::new("c", &c),
+            self.what.pairs(),
         )?;
         let matrices = GemmMatrices { splits, groups: self.groups, ..matrices(&a, &b, &mut c) };
         multiply(self.what, self.device, matrices, size, &mut self.given)

@@ -6,7 +6,7 @@
 //! [`LoadedArgs`] contains all operands of a store.
 
 use super::batch_axes::{batched, distance_name};
-use super::problem::{GemmProblem, Matrix};
+use super::problem::{GemmProblem, Matrix, halved};
 use crate::ir::{
     Access, BufferId, Elem, Expr, KernelBuilder, Operand, Requirement, Scalar, Source, Ty, Var,
     joined,
@@ -175,6 +175,13 @@ impl EpilogueArgs {
         read
     }
 
+    /// The operands with names of variables for the odd column of a pair.
+    pub(crate) fn in_odd_column(&self) -> Self {
+        let mut odd = self.clone();
+        odd.0.iter_mut().for_each(|beside| beside.own.insert_str(0, "next_"));
+        odd
+    }
+
     /// Loads the remaining operands for one element of C, or for four elements of a row. `n` is the
     /// index of the first one among the thread's columns.
     pub(crate) fn rest(
@@ -265,7 +272,7 @@ fn array(
     let of = Operand::Input(nth);
     let buffer = b.global(&operand.name, plan.types().acc, of);
     b.mark_user_named();
-    let array = DeclaredArray { buffer, of, name: &operand.name, nth };
+    let array = DeclaredArray { buffer, of, along: operand.along, name: &operand.name, nth };
     let (m, n) = (Expr::from(problem.m), Expr::from(problem.n));
     match operand.along {
         Along::Nothing => {
@@ -295,6 +302,7 @@ fn array(
             array.require_vectors(b, plan, Some(apart), vectors);
             ArgSource::Column(ArgLine { buffer, product: problem.product })
         }
+        Along::Pairs => unreachable!("Along::ALL: no operand has this index"),
         Along::Mn => {
             let matrix = array.declare_matrix(b, plan, problem, vectors);
             array.require_vectors(b, plan, None, vectors);
@@ -322,7 +330,8 @@ pub(crate) fn outputs(
         if plan.sharing() != Sharing::Whole {
             b.exclusive(buffer);
         }
-        let array = DeclaredArray { buffer, of, name: &operand.name, nth };
+        let array = DeclaredArray { buffer, of, along: operand.along, name: &operand.name, nth };
+        let vectors = vectors && operand.along == Along::Mn;
         let matrix = array.declare_matrix(b, plan, problem, vectors);
         array.require_vectors(b, plan, None, vectors);
         matrix
@@ -334,6 +343,7 @@ pub(crate) fn outputs(
 struct DeclaredArray<'o> {
     buffer: BufferId,
     of: Operand,
+    along: Along,
     name: &'o str,
     /// Index of the array among the inputs, or among the outputs.
     nth: usize,
@@ -364,7 +374,7 @@ impl DeclaredArray<'_> {
         apart
     }
 
-    /// Sets the shape of an operand with the shape of C.
+    /// Sets the shape of an operand with the shape of A·B, or with half as many columns.
     fn declare_matrix(
         &self,
         b: &mut KernelBuilder,
@@ -393,8 +403,12 @@ impl DeclaredArray<'_> {
             }
             false => problem.n,
         };
-        let dims = [problem.m, problem.n].map(Expr::from);
-        batched(b, self.buffer, problem.batch, &apart, dims, [stride.into(), 1.into()]);
+        let dims = [problem.m, problem.n];
+        let (dims, strides) = match self.along {
+            Along::Pairs => halved(dims, stride),
+            _ => (dims.map(Expr::from), [stride.into(), 1.into()]),
+        };
+        batched(b, self.buffer, problem.batch, &apart, dims, strides);
         if vectors && plan.pitched() {
             b.require(Requirement::Multiple { scalar: stride, of: lanes });
         }
