@@ -11,7 +11,7 @@ mod tests;
 use crate::cuda;
 use crate::ir::program::LaunchProgram;
 use crate::ir::{List, VerifiedProgram};
-use crate::spec::{Batch, EpilogueArg, Op, Over};
+use crate::spec::{Batch, EpilogueArg, Op, Over, Pairs};
 use std::borrow::Cow;
 
 /// A program for back ends, with the CUDA C of its kernels.
@@ -33,6 +33,8 @@ pub enum Interface {
         operands: List<EpilogueArg>,
         /// Locations of the matrices of a batch.
         batch: Option<Batch>,
+        /// Pairs of columns that the epilogue computes.
+        pairs: Pairs,
     },
     /// Operands and results of an elementwise kernel. A result may be the same view as an operand.
     Elementwise {
@@ -50,6 +52,14 @@ pub enum Interface {
 }
 
 impl Interface {
+    /// Returns the pairs of columns that the epilogue of a GEMM computes.
+    pub fn pairs(&self) -> Pairs {
+        match self {
+            Self::Gemm { pairs, .. } => *pairs,
+            Self::Elementwise { .. } | Self::Reduction { .. } => Pairs::None,
+        }
+    }
+
     /// Operands of a call besides its matrices or arrays.
     pub fn operands(&self) -> &[EpilogueArg] {
         match self {
@@ -63,7 +73,7 @@ impl Artifact {
     /// Artifact of a faulty macro call, which is never launched.
     pub const EMPTY: Self = Self {
         line: Cow::Borrowed(""),
-        interface: Interface::Gemm { operands: List::EMPTY, batch: None },
+        interface: Interface::Gemm { operands: List::EMPTY, batch: None, pairs: Pairs::None },
         program: LaunchProgram::EMPTY,
         sources: List::EMPTY,
     };
@@ -97,7 +107,7 @@ pub mod items {
         Arith, BinaryOp, Cmp, Elem, Extent, HostExpr, HostOp, Integer, List, Logic, Operand,
         Requirement, Scalar, Source, TensorMap, TensorSwizzle, Ty, Variant,
     };
-    pub use crate::spec::{Along, ArgSlot, Batch, EpilogueArg, Op, Over};
+    pub use crate::spec::{Along, ArgSlot, Batch, EpilogueArg, Op, Over, Pairs};
     pub use std::borrow::Cow;
     pub use std::option::Option;
 }

@@ -13,6 +13,11 @@
 //! a row. A kernel over whole rows has them anywhere. An epilogue has them in results of rows:
 //! values after the first that depend on elements only inside of folds.
 //!
+//! **Pairs of columns.** An epilogue that contains `next(e)` or `pair(x, y)` is computed once for
+//! each pair of columns 2j and 2j + 1. Names are those of the even column, and `next(e)` is the
+//! value of `e` in the odd column. A value of the closure is either `pair(x, y)`, a value for each
+//! of the two columns, or one value for the pair. Folds fold one value for each pair.
+//!
 //! **Types** are `f32`, `f64`, 64-bit integers and booleans. A GEMM computes in `f32` and has no
 //! `f64`. In a reduction, the element types determine the floating-point type. `2` is an integer,
 //! and `2.0` has the floating-point type of the computation. The operands of an operator must have
@@ -65,6 +70,7 @@ pub mod library;
 mod literal;
 mod lower;
 mod messages;
+mod pairs;
 mod parse;
 mod print;
 #[doc(hidden)]
@@ -126,7 +132,14 @@ impl Closure {
     ) -> Result<Self, Vec<SpecError>> {
         let flat = lexemes(tokens);
         let closure = parse::Parser::new(scope, &flat).closure().map_err(|fault| vec![fault])?;
-        match check::check(&closure, scope.typing.as_ref()) {
+        let typing = scope.typing.as_ref();
+        let faults = check::check(&closure, typing);
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        // In the odd column, `col` is greater by 1.
+        let in_columns = closure.has_pairs().then(|| closure.columns().closure);
+        match in_columns.map(|closure| check::check(&closure, typing)).unwrap_or_default() {
             faults if faults.is_empty() => Ok(closure),
             faults => Err(faults),
         }
@@ -236,9 +249,7 @@ impl Closure {
     /// Returns true if the body reads a name.
     pub(crate) fn reads(&self, name: &str) -> bool {
         let mut reads = false;
-        let mut visit = |e: &Node| reads |= matches!(&e.kind, NodeKind::Name(n) if n == name);
-        self.body.visit(&mut visit);
-        self.others.iter().for_each(|value| value.visit(&mut visit));
+        self.visit(&mut |e| reads |= matches!(&e.kind, NodeKind::Name(n) if n == name));
         reads
     }
 

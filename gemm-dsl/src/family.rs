@@ -151,7 +151,7 @@ impl Family for SgemmSpec {
     }
 
     fn interface(&self) -> Interface {
-        Interface::Gemm { operands: self.operands().into(), batch: self.batch }
+        Interface::Gemm { operands: self.operands().into(), batch: self.batch, pairs: self.pairs() }
     }
 }
 

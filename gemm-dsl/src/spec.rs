@@ -31,7 +31,7 @@ mod table;
 
 pub use arith::{Accuracy, Arith};
 pub(crate) use epilogue::EpilogueInput;
-pub use epilogue::{Along, ArgSlot, Epilogue, EpilogueArg};
+pub use epilogue::{Along, ArgSlot, Epilogue, EpilogueArg, Pairs};
 pub use expression::{Elementwise, Finish, Fold, Identity, Map};
 pub use factor::Factor;
 pub use gemm_types::GemmTypes;

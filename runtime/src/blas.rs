@@ -29,7 +29,7 @@ use crate::view::{AsMatrixMutOf, AsMatrixOf, MatrixMut, MatrixRef};
 use crate::warm_up::make;
 use gemm_dsl::ir::Extent;
 use gemm_dsl::ir::contract::Subject;
-use gemm_dsl::spec::{Accuracy, EpilogueArg, Factor, SgemmSpec};
+use gemm_dsl::spec::{Accuracy, EpilogueArg, Factor, Pairs, SgemmSpec};
 use gemm_dsl::tables::SgemmProblem;
 use std::sync::Arc;
 use tables::{CallFeatures, Shipped, Tables};
@@ -162,6 +162,10 @@ impl Chooses for TableCall<'_> {
         self.asked.epilogue.map_or(&[], |epilogue| &epilogue.operands)
     }
 
+    fn pairs(&self) -> Pairs {
+        self.asked.epilogue.map_or(Pairs::None, |epilogue| epilogue.pairs)
+    }
+
     fn line(&self, problem: &SgemmProblem) -> Result<&str> {
         span!("choose");
         let line = self.chosen(problem)?;
@@ -264,8 +268,10 @@ impl<'a, E, O> SgemmCall<'a, E, O> {
     ///
     /// # Errors
     /// * [`Error::Extents`] if the extents of the views disagree.
+    /// * [`Error::OddColumns`] if the epilogue computes pairs of columns and n is odd.
     /// * [`Error::Unlisted`] if some but not all views are lists.
-    /// * [`Error::FoldsOfColumns`] if the epilogue folds the rows of a column-major C.
+    /// * [`Error::FoldsOfColumns`] if the epilogue folds the rows of a column-major C, and
+    ///   [`Error::PairsOfRows`] if it computes pairs of its columns.
     /// * [`Error::Scattered`] for a matrix that is neither row-major nor column-major.
     /// * [`Error::OperandLayout`] if C is column-major and an `[m, n]` operand is not.
     /// * [`Error::Spec`] if no kernel can take the epilogue: its operands need too many registers,
@@ -435,7 +441,9 @@ impl<'a, E, O> SgemmCall<'a, E, O> {
     /// Extents (m, n, k), after checking that the views agree.
     fn extents(&self) -> Result<(usize, usize, usize)> {
         let (a, b) = (NamedMatrix::new("a", &self.a), NamedMatrix::new("b", &self.b));
-        extents(a, b, NamedMatrix::new("c", &self.c))
+        let epilogue = self.epilogue.as_ref().map(|epilogue| epilogue.for_c(true));
+        let pairs = epilogue.map_or(Pairs::None, |epilogue| epilogue.pairs);
+        extents(a, b, NamedMatrix::new("c", &self.c), pairs)
     }
 
     /// Table for this call, with the features that the call needs.

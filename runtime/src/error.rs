@@ -258,11 +258,22 @@ pub enum Error {
         col_stride: usize,
     },
     /// C is column-major, but the epilogue folds its rows.
-    #[error(
-        "C is column-major, and the epilogue `{epilogue}` folds its rows: the GEMM would compute \
-         the transpose of C, whose rows are the columns. Pass a row-major C"
-    )]
+    #[error(fmt = layout::folds_of_columns)]
     FoldsOfColumns {
+        /// Epilogue of the call.
+        epilogue: String,
+    },
+    /// The epilogue computes pairs of columns, but the number of columns is odd.
+    #[error(fmt = layout::odd_columns)]
+    OddColumns {
+        /// Matrix of the call.
+        argument: String,
+        /// Number of its columns.
+        columns: usize,
+    },
+    /// C is column-major, but the epilogue computes pairs of its columns.
+    #[error(fmt = layout::pairs_of_rows)]
+    PairsOfRows {
         /// Epilogue of the call.
         epilogue: String,
     },
@@ -275,10 +286,7 @@ pub enum Error {
         row_stride: usize,
     },
     /// The row stride is shorter than a row, so rows would overlap.
-    #[error(
-        "a row stride of {pitch} is less than the {} of a row: use at least {cols}",
-        counted(*cols as u64, "element")
-    )]
+    #[error(fmt = layout::short_pitch)]
     ShortPitch {
         /// Row stride that the call passed, in elements.
         pitch: usize,
@@ -286,10 +294,7 @@ pub enum Error {
         cols: usize,
     },
     /// A matrix whose rows are to be one row of memory has another number of rows.
-    #[error(
-        "a matrix of {} has no single row to repeat: select one row with `part`",
-        counted(*rows as u64, "row")
-    )]
+    #[error(fmt = layout::several_rows)]
     SeveralRows {
         /// Number of rows of the matrix.
         rows: usize,
@@ -406,10 +411,7 @@ pub enum Error {
         step: i128,
     },
     /// An offset of segments is less than its predecessor.
-    #[error(
-        "the offsets of segments must ascend: offset {index} is {offset}, but the one before it is \
-         {before}. Segment i begins at offset i and ends before offset i + 1"
-    )]
+    #[error(fmt = layout::backwards)]
     Backwards {
         /// Index of the offset, from 0 on.
         index: usize,

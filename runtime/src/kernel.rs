@@ -28,7 +28,7 @@ use crate::program::CachedProgram;
 use crate::slot::KernelSlot;
 use crate::warm_up::make;
 use gemm_dsl::artifact::Artifact;
-use gemm_dsl::spec::{MapSpec, ReduceSpec, ScanSpec, SgemmSpec};
+use gemm_dsl::spec::{MapSpec, Pairs, ReduceSpec, ScanSpec, SgemmSpec};
 use gemm_dsl::tables::TableFamily;
 use gemm_dsl::{Family, Plan as _};
 use std::borrow::Cow;
@@ -295,6 +295,17 @@ enum Callee<'a, S: TableFamily> {
     Program(&'a Arc<CachedProgram>),
     /// Table that chooses the kernel.
     Table(&'a ParsedTable<S>),
+}
+
+impl<S: TableFamily> Callee<'_, S> {
+    /// Pairs of columns that the epilogue computes.
+    fn pairs(&self) -> Pairs {
+        match self {
+            Self::Kernel(source) => source.artifact().interface.pairs(),
+            Self::Program(program) => program.pairs(),
+            Self::Table(table) => table.pairs,
+        }
+    }
 }
 
 impl<S, E> Kernel<S, E> {

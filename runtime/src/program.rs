@@ -17,7 +17,7 @@ use gemm_dsl::ir::contract::Contract;
 use gemm_dsl::ir::program::{CallCache, KernelId, LaunchProgram};
 use gemm_dsl::ir::{List, Operand, VerifiedProgram};
 use gemm_dsl::plan::{ReducePlan, SgemmPlan};
-use gemm_dsl::spec::{Arith, Batch, EpilogueArg, Op, Over, SgemmSpec};
+use gemm_dsl::spec::{Arith, Batch, EpilogueArg, Op, Over, Pairs, SgemmSpec};
 use gemm_dsl::{Family, Plan, SpecErrors};
 use kept::KeptPrograms;
 use std::borrow::Cow;
@@ -119,7 +119,8 @@ impl Programs {
     ) -> Result<Arc<CachedProgram>> {
         self.kept(family, name, || {
             let program = make()?;
-            let interface = Interface::Gemm { operands: List::EMPTY, batch: None };
+            let interface =
+                Interface::Gemm { operands: List::EMPTY, batch: None, pairs: Pairs::None };
             self.new_program(name, interface, Box::new(move || Ok(program.clone())))
         })
     }
@@ -128,7 +129,8 @@ impl Programs {
     pub fn splits_of_b(&self, arith: Arith, by_column: bool) -> Result<Arc<CachedProgram>> {
         let name = format!("{arith}{}", if by_column { ", by column" } else { "" });
         self.kept("splits", &name, || {
-            let interface = Interface::Gemm { operands: List::EMPTY, batch: None };
+            let interface =
+                Interface::Gemm { operands: List::EMPTY, batch: None, pairs: Pairs::None };
             let lower = move || Ok(SgemmSpec::splits_of_b(arith, by_column)?);
             self.new_program(&name, interface, Box::new(lower))
         })
@@ -284,6 +286,11 @@ impl CachedProgram {
     /// Operands of a call besides the matrices.
     pub(crate) fn operands(&self) -> &[EpilogueArg] {
         self.artifact.interface.operands()
+    }
+
+    /// Pairs of columns that the epilogue computes.
+    pub(crate) fn pairs(&self) -> Pairs {
+        self.artifact.interface.pairs()
     }
 
     /// Locations of the matrices of a batch.

@@ -98,6 +98,7 @@ impl Memory {
             Along::N => n,
             Along::M => m,
             Along::Mn => count * m * n,
+            Along::Pairs => count * m * (n / 2),
             Along::Batch => count,
             Along::BatchN => count * n,
             Along::BatchM => count * m,

@@ -2,6 +2,7 @@
 //! an epilogue stores.
 
 mod gpu;
+mod pairs;
 mod results;
 mod row_folds;
 use crate::trial;
@@ -308,6 +309,7 @@ pub fn trials() -> Vec<Trial> {
             trial("epilogue::nan_has_the_promised_bits".to_owned(), nan_has_the_promised_bits),
         ],
         gpu::trials(),
+        pairs::trials(),
         results::trials(),
         row_folds::trials(),
     ];

@@ -7,7 +7,7 @@
 mod releases;
 
 use gemm_dsl::cuda;
-use gemm_dsl::expr::{EPILOGUE, Function, FunctionInfo, Signature};
+use gemm_dsl::expr::{EPILOGUE, Function, FunctionInfo, Signature, random};
 use gemm_dsl::ir::{Space, VerifiedKernel};
 use gemm_dsl::spec::{Accuracy, ReduceSpec, ScanSpec, SgemmSpec};
 use gemm_dsl::stages;
@@ -22,7 +22,7 @@ use gemm_runtime::compile::Arch;
 use gemm_runtime::{KernelTable, sgemm_tables};
 use gemm_tests::map::Case;
 use gemm_tests::needs::Need;
-use gemm_tests::{arbitrary, nvrtc, row_folds};
+use gemm_tests::{arbitrary, nvrtc, pairs, row_folds};
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::collections::HashSet;
 use std::process::ExitCode;
@@ -139,6 +139,12 @@ fn main() -> ExitCode {
         let spec = row_folds::with_epilogue(&spec);
         let targets = Targets::Each(vec![TENSOR_COPIES]);
         trials.push(trial(format!("row_folds::{i:02}"), spec, targets));
+    }
+    for (i, line) in pairs::SPECS.iter().enumerate() {
+        let spec: SgemmSpec = line.parse().unwrap_or_else(|error| panic!("{line}: {error}"));
+        let epilogue = random::of_pairs(&EPILOGUE, i as u64, 3, 2);
+        let spec = spec.epilogue(epilogue.to_string().parse().expect("a sound epilogue"));
+        trials.push(trial(format!("pairs::{i:02}"), spec, &[TENSOR_COPIES]));
     }
     for (i, line) in BATCHES.iter().enumerate() {
         let spec: SgemmSpec = line.parse().unwrap_or_else(|error| panic!("{line}: {error}"));

@@ -177,7 +177,8 @@ fn multiply(line: &str) -> Result<LaunchReport, Error> {
     let spec = line.parse::<SgemmSpec>()?;
     let size @ (m, n, k) = size(&spec);
     let (a, b) = (ones(&device, m * k)?, ones(&device, k * n)?);
-    let mut c = device.alloc(m * n)?;
+    let cols = spec.pairs().columns_of_c(n as u64) as usize;
+    let mut c = device.alloc(m * cols)?;
     let (operands, is_grouped) = (spec.operands(), spec.batch == Some(Batch::Grouped));
     if operands.is_empty() {
         return Sgemm::<()>::new(spec)?.launch(&device, &a, &b, &mut c, size);
@@ -190,7 +191,10 @@ fn multiply(line: &str) -> Result<LaunchReport, Error> {
     let (row, column) = (MatrixRef::new(&elements, 1, n)?, MatrixRef::new(&elements, 1, m)?);
     let is_matrix = |operand: &&EpilogueArg| operand.is_output() && !operand.is_row_result();
     let outputs = operands.iter().filter(is_matrix);
-    let outputs = outputs.map(|_| device.alloc_matrix(m, n));
+    let outputs = outputs.map(|output| {
+        let is_half = output.along == Along::Pairs;
+        device.alloc_matrix(m, if is_half { n / 2 } else { n })
+    });
     let mut outputs = outputs.collect::<Result<Vec<_>, _>>()?;
     let mut outputs = outputs.iter_mut();
     let sums = operands.iter().filter(|operand| operand.is_row_result());
@@ -210,14 +214,14 @@ fn multiply(line: &str) -> Result<LaunchReport, Error> {
             Along::Nothing => call.operand(&operand.name, 1.0),
             Along::N => call.operand(&operand.name, &of_n),
             Along::M => call.operand(&operand.name, &of_m),
-            Along::Mn => call.operand(&operand.name, &of_mn),
+            Along::Mn | Along::Pairs => call.operand(&operand.name, &of_mn),
             Along::Batch => call.operand(&operand.name, &of_n),
             Along::BatchN => call.operand(&operand.name, &row),
             Along::BatchM => call.operand(&operand.name, &column),
         };
     }
     let (a, b) = (MatrixRef::new(&a, m, k)?, MatrixRef::new(&b, k, n)?);
-    let mut c = MatrixMut::new(&mut c, m, n)?;
+    let mut c = MatrixMut::new(&mut c, m, cols)?;
     // One group has all rows.
     let offsets = device.upload_of(&[0, m as u32])?;
     if is_grouped {

@@ -13,6 +13,7 @@ pub mod map;
 pub mod needs;
 pub mod nvrtc;
 pub mod operands;
+pub mod pairs;
 pub mod prepared;
 pub mod product;
 pub mod reduction;

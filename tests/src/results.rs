@@ -15,6 +15,7 @@ const POISON: u32 = 0x7fc0_dead;
 /// Matrices of an output, one for each GEMM, surrounded by poison.
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
+    /// Extents of the matrix, of which k is not one.
     size: Size,
     /// Number of GEMMs of a batch; `None` for a single GEMM.
     count: Option<usize>,
@@ -109,18 +110,18 @@ impl Tuple {
 }
 
 /// Operands of a GEMM in memory.
-struct Launch<'l> {
-    device: &'l Device,
-    size: Size,
-    count: Option<usize>,
-    a: Buffer,
-    b: Buffer,
-    beside: Beside,
+pub(crate) struct Launch<'l> {
+    pub(crate) device: &'l Device,
+    pub(crate) size: Size,
+    pub(crate) count: Option<usize>,
+    pub(crate) a: Buffer,
+    pub(crate) b: Buffer,
+    pub(crate) beside: Beside,
 }
 
 impl Launch<'_> {
     /// Memory of C and of all other outputs after a launch.
-    fn run(&self, spec: &SgemmSpec, places: &[Place]) -> Result<Vec<Vec<f32>>, String> {
+    pub(crate) fn run(&self, spec: &SgemmSpec, places: &[Place]) -> Result<Vec<Vec<f32>>, String> {
         let Self { device, size: Size { m, n, k }, count, .. } = *self;
         let text = |error: gemm_runtime::Error| format!("`{spec}`: {error}");
         let kernel = Sgemm::<ByName>::new(spec.clone()).map_err(text)?;
@@ -153,10 +154,10 @@ impl Launch<'_> {
             }
             let outputs = slices.iter_mut().zip(places).map(|(slice, place)| match count {
                 Some(count) => {
-                    let apart = (count, place.distance);
+                    let (apart, n) = ((count, place.distance), place.size.n);
                     MatrixMut::batch_apart(slice, apart, m, n, place.pitch).expect("as many")
                 }
-                None => MatrixMut::pitched(slice, m, n, place.pitch).expect("as many"),
+                None => MatrixMut::pitched(slice, m, place.size.n, place.pitch).expect("as many"),
             });
             let mut outputs: Vec<MatrixMut<'_>> = outputs.collect();
             let (c, others) = outputs.split_first_mut().expect("C is one");

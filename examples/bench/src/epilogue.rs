@@ -90,7 +90,7 @@ impl EpilogueArgs {
                     let line = values.len() / count;
                     EpilogueArray::Matrix(Matrices::new(device, values, None, count, line, false)?)
                 }
-                Along::Mn => EpilogueArray::Matrix(Matrices::new(
+                Along::Mn | Along::Pairs => EpilogueArray::Matrix(Matrices::new(
                     device,
                     values,
                     batch,
@@ -113,7 +113,9 @@ impl EpilogueArgs {
         });
         let of_rows = of_rows.collect::<Result<Vec<_>, _>>()?;
         let outputs = outputs.into_iter().map(|output| {
-            let room = Matrices::new(device, &unwritten, batch, size.m, size.n, spec.pitched)?;
+            let n = if output.along == Along::Pairs { size.n / 2 } else { size.n };
+            let unwritten = &unwritten[..count * size.m * n];
+            let room = Matrices::new(device, unwritten, batch, size.m, n, spec.pitched)?;
             Ok::<_, Error>((output, room))
         });
         let outputs = outputs.collect::<Result<Vec<_>, _>>()?;

@@ -7,7 +7,7 @@ use crate::gpu::{Blas, Gpu, Product, failed};
 use crate::operands::Operands;
 use crate::products::Products;
 use cudarc::driver::{CudaFunction, CudaSlice, LaunchConfig, PushKernelArg};
-use gemm_dsl::spec::{Along, GemmLayout, SgemmSpec};
+use gemm_dsl::spec::{Along, GemmLayout, Pairs, SgemmSpec};
 use gemm_oracle::beside::Beside as OnHost;
 use gemm_runtime::Error;
 use text::THREADS;
@@ -43,8 +43,8 @@ enum KernelOperand {
 impl<'o> UnfusedEpilogue<'o> {
     /// Creates the unfused epilogue of a spec. The operands of the spec must have been uploaded.
     ///
-    /// Returns `None` for a spec without an epilogue, for a scaled spec whose epilogue reads C, and
-    /// for sizes that exceed the kernel's 32-bit counters.
+    /// Returns `None` for a spec without an epilogue, for a scaled spec whose epilogue reads C, for
+    /// an epilogue over pairs of columns, and for sizes that exceed the kernel's 32-bit counters.
     ///
     /// # Errors
     /// Returns the errors of [`Gpu::load`] and of the driver.
@@ -69,6 +69,7 @@ impl<'o> UnfusedEpilogue<'o> {
             return Ok(None);
         };
         if names_c && spec.scaled
+            || epilogue.pairs() != Pairs::None
             || spec.operands().iter().any(|o| o.along.is_of_batch() || o.is_output())
         {
             return Ok(None);

@@ -169,7 +169,7 @@ tuples! {
 }
 enums! {
     Interface {
-        Gemm { operands, batch },
+        Gemm { operands, batch, pairs },
         Elementwise { operands, is_flat },
         Reduction { over, index },
     }
@@ -199,7 +199,21 @@ enums! {
     Ty { Bool, Scalar(elem), Vector(elem), }
     ArgSlot { Array(n), Number(n), Output(n), }
 }
-names!(Arith, Batch, Integer, Cmp, Logic, Elem, TensorSwizzle, Variant, TempFill, Along, Over, Op);
+names!(
+    Arith,
+    Batch,
+    Integer,
+    Cmp,
+    Logic,
+    Elem,
+    TensorSwizzle,
+    Variant,
+    TempFill,
+    Along,
+    Over,
+    Op,
+    Pairs
+);
 literals!(bool, u32, u64, usize);
 
 impl Constant for &'static str {

@@ -5,6 +5,7 @@ use crate::Plan;
 use crate::ir::List;
 use crate::ir::program::LaunchProgram;
 use crate::plan::{ReducePlan, SgemmPlan};
+use crate::spec::Pairs;
 use proc_macro2::{TokenStream, TokenTree};
 
 fn artifacts() -> [Artifact; 2] {
@@ -43,7 +44,7 @@ fn a_literal_ends_where_its_text_does() {
     for source in ["a\n\"#b", "a\n\"##b\"#", "\"", "plain", "\\", "a\r\nb", ""] {
         let artifact = Artifact {
             line: source.to_owned().into(),
-            interface: Interface::Gemm { operands: List::EMPTY, batch: None },
+            interface: Interface::Gemm { operands: List::EMPTY, batch: None, pairs: Pairs::None },
             program: LaunchProgram::EMPTY,
             sources: List::EMPTY,
         };

@@ -5,6 +5,7 @@ mod operation;
 
 use super::Closure;
 use super::literal;
+use super::pairs;
 use super::parse::MAX_DEPTH;
 use super::range::IntRange;
 use super::row_results;
@@ -25,6 +26,10 @@ pub(super) fn check(closure: &Closure, typing: Option<&Typing>) -> Vec<SpecError
     let mut check = Checker::new(scope, typing);
     check.params(&closure.params);
     check.values(closure);
+    if check.faults.is_empty() {
+        let definitions = row_results::Definitions::new(closure);
+        check.faults = pairs::faults(closure, |e| definitions.folds(e));
+    }
     if check.faults.is_empty() {
         check.faults = row_results::faults(closure);
     }
@@ -262,17 +267,28 @@ impl<'c> Checker<'c> {
         let outer = self.known.len();
         self.lets(&closure.body.lets, 0);
         for (nth, value) in closure.values().enumerate() {
-            let found = self.node(value, 1).map(AbstractValue::ty);
-            let Some((typing, found)) = self.typing.zip(found) else { continue };
-            let wanted = match nth.checked_sub(1) {
-                None => typing.result,
-                Some(nth) => typing.more.get(nth).copied().unwrap_or(typing.result),
-            };
-            if found != wanted {
-                self.fault(messages::wrong_result(self.scope, typing, value, wanted, found));
+            match &value.kind {
+                NodeKind::Pair(even, odd) => {
+                    self.value(nth, even, 2);
+                    self.value(nth, odd, 2);
+                }
+                _ => self.value(nth, value, 1),
             }
         }
         self.known[outer..].iter_mut().for_each(|known| known.gone = true);
+    }
+
+    /// Checks the n-th value of a closure, or the value of one of its columns.
+    fn value(&mut self, nth: usize, value: &Node, depth: usize) {
+        let found = self.node(value, depth).map(AbstractValue::ty);
+        let Some((typing, found)) = self.typing.zip(found) else { return };
+        let wanted = match nth.checked_sub(1) {
+            None => typing.result,
+            Some(nth) => typing.more.get(nth).copied().unwrap_or(typing.result),
+        };
+        if found != wanted {
+            self.fault(messages::wrong_result(self.scope, typing, value, wanted, found));
+        }
     }
 
     fn lets(&mut self, lets: &[Let], depth: usize) {
@@ -343,6 +359,14 @@ impl<'c> Checker<'c> {
             NodeKind::Fold(op, of) => {
                 let value = self.node(of, depth + 1)?;
                 self.fold(*op, value, of.at, e.at)
+            }
+            NodeKind::Next(of) => self.node(of, depth + 1),
+            NodeKind::Pair(even, odd) => {
+                for of in [even, odd] {
+                    self.node(of, depth + 1);
+                }
+                self.fault(messages::pair_inside(key, e.at));
+                None
             }
         }
     }

@@ -267,6 +267,9 @@ impl BodyLowering<'_> {
                 unreachable!("lower_as: only conditions have it, and the host evaluates them")
             }
             NodeKind::Fold(..) => unreachable!("RowExpression: folds are parts of their own"),
+            NodeKind::Next(_) | NodeKind::Pair(..) => {
+                unreachable!("row_results: columns of a pair have names of their own")
+            }
             NodeKind::Call(function, args) => {
                 let args: Vec<Expr> = args.iter().map(|e| self.node(e)).collect();
                 self.call(*function, args)

@@ -1,6 +1,7 @@
 //! Canonical text of an expression. Parsing this text returns the same expression.
 
 use super::Closure;
+use super::pairs::{NEXT, PAIR};
 use super::tree::{Block, ClosureParam, ClosureResult, Let, Node, NodeKind, Precedence, Unary};
 use std::fmt::{Display, Formatter, Result, Write};
 
@@ -110,6 +111,8 @@ impl Display for Node {
                 f.write_str(" }")
             }
             NodeKind::Fold(op, e) => write!(f, "{}({e})", op.name()),
+            NodeKind::Next(e) => write!(f, "{NEXT}({e})"),
+            NodeKind::Pair(even, odd) => write!(f, "{PAIR}({even}, {odd})"),
             NodeKind::Call(function, args) => {
                 write!(f, "{}(", function.name())?;
                 for (i, arg) in args.iter().enumerate() {
@@ -135,6 +138,8 @@ fn operand(e: &Node, floor: Precedence, f: &mut Formatter<'_>) -> Result {
         | NodeKind::Name(_)
         | NodeKind::Call(..)
         | NodeKind::Fold(..)
+        | NodeKind::Next(_)
+        | NodeKind::Pair(..)
         | NodeKind::Waves(..) => Precedence::Primary,
     };
     let alone = matches!(e.kind, NodeKind::If(..)) || level < floor;

@@ -47,6 +47,19 @@ pub fn with_operands(scope: &'static ExprScope, seed: u64, depth: u32, most: u64
     indexed(scope, seed, depth, Operands { most, indices: of_one.collect() })
 }
 
+/// Like [`with_operands`], for the value of each column of a pair. The first value of the closure is a
+/// `pair` of it. Some closures have a second value, which is that of the odd column.
+pub fn of_pairs(scope: &'static ExprScope, seed: u64, depth: u32, most: u64) -> Closure {
+    let mut closure = with_operands(scope, seed, depth, most);
+    let even = closure.body.value.clone();
+    let odd = node(NodeKind::Next(Box::new(even.clone())));
+    if seed.is_multiple_of(2) {
+        closure.others = vec![odd.clone()];
+    }
+    closure.body.value = node(NodeKind::Pair(Box::new(even), Box::new(odd)));
+    closure
+}
+
 /// Like [`with_operands`], for a batch: operands may have the index `batch`.
 pub fn of_batch(scope: &'static ExprScope, seed: u64, depth: u32, most: u64) -> Closure {
     indexed(scope, seed, depth, Operands { most, indices: scope.operands.to_vec() })

@@ -3,6 +3,7 @@
 //! A kernel that computes one element at a time cannot use the fold of a row. It computes the
 //! arguments of the folds, and a later kernel computes the results of rows from the folds.
 
+use super::pairs::Columns;
 use super::scope::ExprScope;
 use super::tree::{Block, ClosureParam, FoldOp, Let, Node, NodeKind, NodeSpan};
 use super::{Closure, Lowered, Typing, messages};
@@ -16,8 +17,16 @@ pub(crate) const MAX_FOLDS: usize = 8;
 /// Expression whose folds are parts of their own.
 #[derive(Clone, Debug)]
 pub(crate) struct RowResults {
-    /// Values of an element, followed by the arguments of the folds.
+    /// Values of an element, or of a pair of columns, followed by the arguments of the folds.
     elements: Closure,
+    /// For each stored value of the expression, the number of values of `elements`: 2 for a
+    /// `pair`, else 1.
+    pub(crate) stored: Vec<usize>,
+    /// Parameters of the odd column: the name in `elements`, and the name of the operand, which is
+    /// `None` for the accumulator.
+    odd: Vec<(String, Option<String>)>,
+    /// True if the values are computed once for each pair of columns.
+    pub(crate) has_pairs: bool,
     pub(crate) folds: Vec<Fold>,
     /// Results of rows, each with its position among the values of the expression.
     pub(crate) results: Vec<(usize, Closure)>,
@@ -31,19 +40,38 @@ pub(crate) struct Fold {
 }
 
 impl RowResults {
-    /// Returns the parameters of the values of an element and of the arguments of the folds.
-    pub(crate) fn params(&self) -> &[ClosureParam] {
-        self.elements.params()
+    /// Returns the inputs of the values of an element and of the arguments of the folds: the name
+    /// of the operand, or `None` for the accumulator, and the column, which is 1 for the odd column
+    /// of a pair.
+    pub(crate) fn inputs(&self) -> impl Iterator<Item = (Option<&str>, usize)> {
+        let values = self.elements.scope.values.1;
+        self.elements.params().iter().enumerate().map(move |(nth, param)| {
+            let odd = self.odd.iter().find(|(name, _)| *name == param.name);
+            match odd {
+                Some((_, name)) => (name.as_deref(), 1),
+                None if nth < values => (None, 0),
+                None => (Some(param.name.as_str()), 0),
+            }
+        })
     }
 
     /// Declares a device function for each value of an element, then one for the argument of each
     /// fold.
     pub(crate) fn lower(&self, b: &mut KernelBuilder) -> Vec<Lowered> {
-        let stored = self.elements.values().len() - self.folds.len();
+        let all = self.elements.values().len() - self.folds.len();
+        let columns = self.stored.iter().enumerate();
+        let columns = columns.flat_map(|(nth, columns)| (0..*columns).map(move |col| (nth, col)));
+        let columns: Vec<_> = columns.collect();
         self.elements.lower_values(b, |nth| {
-            let fold = nth.checked_sub(stored).and_then(|nth| self.folds.get(nth))?;
-            let meaning = format!("Value that `{}` folds.", fold.name);
-            Some((format!("{}_at", fold.name), meaning))
+            if let Some(fold) = nth.checked_sub(all).and_then(|nth| self.folds.get(nth)) {
+                let meaning = format!("Value that `{}` folds.", fold.name);
+                return Some((format!("{}_at", fold.name), meaning));
+            }
+            let key = self.elements.scope.key;
+            let (value, column) = columns.get(nth).filter(|_| self.has_pairs)?;
+            let of = if *column == 1 { ", in the odd column" } else { "" };
+            let meaning = format!("Value {} of `{key}` of the spec{of}.", value + 1);
+            Some((format!("{key}_{}", nth + 1), meaning))
         })
     }
 }
@@ -57,17 +85,31 @@ impl Closure {
 
     /// Splits an expression whose [`faults`] are none.
     pub(crate) fn row_results(&self) -> RowResults {
-        if self.first_fold().is_none() {
+        let has_pairs = self.has_pairs();
+        let Columns { closure, counts, odd } = self.columns();
+        if closure.first_fold().is_none() {
             let (folds, results) = (Vec::new(), Vec::new());
-            return RowResults { elements: self.clone(), folds, results };
+            return RowResults {
+                elements: closure,
+                stored: counts,
+                odd,
+                has_pairs,
+                folds,
+                results,
+            };
         }
-        let definitions = Definitions::new(self);
+        let of = &closure;
+        let definitions = Definitions::new(of);
         let (mut folds, mut arguments): (Vec<Fold>, Vec<Node>) = (Vec::new(), Vec::new());
         let mut nodes = Vec::new();
-        let values = self.values();
-        let blocks = values.map(|value| Block::reading(&self.body.lets, value.clone()));
-        let (of_rows, stored): (Vec<_>, Vec<_>) =
-            blocks.enumerate().partition(|(_, block)| definitions.folds(&block.value));
+        let mut values = of.values();
+        let values = counts.iter().map(|count| values.by_ref().take(*count).collect::<Vec<_>>());
+        let (of_rows, elements): (Vec<_>, Vec<_>) =
+            values.enumerate().partition(|(_, value)| value.iter().any(|e| definitions.folds(e)));
+        let block = |value: &Node| Block::reading(&of.body.lets, value.clone());
+        let of_rows =
+            of_rows.iter().flat_map(|(nth, value)| value.iter().map(|e| (*nth, block(e))));
+        let of_rows: Vec<(usize, Block)> = of_rows.collect();
         for (_, block) in &of_rows {
             block.visit(&mut |e| {
                 if let NodeKind::Fold(op, argument) = &e.kind
@@ -75,7 +117,7 @@ impl Closure {
                 {
                     nodes.push(e);
                     arguments.push((**argument).clone());
-                    folds.push(Fold { name: self.fold_name(*op, folds.len()), op: *op });
+                    folds.push(Fold { name: of.fold_name(*op, folds.len()), op: *op });
                 }
             });
         }
@@ -84,14 +126,15 @@ impl Closure {
             let lets = block.lets.iter_mut().map(|definition| &mut definition.value);
             lets.chain([&mut block.value]).for_each(|e| name_folds(e, &nodes, &folds));
             let Block { lets, value } = block;
-            (*nth, self.reading(&lets, value, Vec::new(), &folds))
+            (*nth, of.reading(&lets, value, Vec::new(), &folds))
         });
         let results = results.collect();
-        let mut stored = stored.into_iter().map(|(_, block)| block.value).chain(arguments);
-        let first = stored.next().unwrap_or_else(|| unreachable!("faults: C has the first value"));
-        let others: Vec<Node> = stored.collect();
-        let elements = self.reading(&self.body.lets, first, others, &[]);
-        RowResults { elements, folds, results }
+        let stored = elements.iter().map(|(_, value)| value.len()).collect();
+        let values = elements.iter().flat_map(|(_, value)| value.iter().map(|e| (*e).clone()));
+        let mut values = values.chain(arguments);
+        let first = values.next().unwrap_or_else(|| unreachable!("faults: C has the first value"));
+        let elements = of.reading(&of.body.lets, first, values.collect(), &[]);
+        RowResults { elements, stored, odd, has_pairs, folds, results }
     }
 
     /// Returns a closure of values, with the definitions and parameters that they read. `folds` are
@@ -142,7 +185,7 @@ fn name_folds(e: &mut Node, nodes: &[&Node], folds: &[Fold]) {
 }
 
 /// Definitions of an expression, by what their values depend on.
-struct Definitions<'c> {
+pub(super) struct Definitions<'c> {
     scope: &'static ExprScope,
     params: &'c [ClosureParam],
     /// Definitions that depend on a fold.
@@ -152,7 +195,7 @@ struct Definitions<'c> {
 }
 
 impl<'c> Definitions<'c> {
-    fn new(closure: &'c Closure) -> Self {
+    pub(super) fn new(closure: &'c Closure) -> Self {
         let (of_rows, of_elements) = (HashSet::new(), HashSet::new());
         let mut all = Self { scope: closure.scope, params: &closure.params, of_rows, of_elements };
         for Let { name, value, .. } in &closure.body.lets {
@@ -167,7 +210,7 @@ impl<'c> Definitions<'c> {
     }
 
     /// Returns true if an expression depends on a fold.
-    fn folds(&self, e: &Node) -> bool {
+    pub(super) fn folds(&self, e: &Node) -> bool {
         let mut folds = false;
         e.visit(&mut |e| {
             folds |= match &e.kind {

@@ -63,8 +63,7 @@ impl Closure {
                 first.get_or_insert(e.at);
             }
         };
-        self.body.visit(&mut see);
-        self.others.iter().for_each(|value| value.visit(&mut see));
+        self.visit(&mut see);
         first
     }
 

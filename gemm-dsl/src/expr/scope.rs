@@ -33,6 +33,9 @@ pub struct ExprScope {
     /// True if the expression may fold a value over a row, as in `sum(x * x)`. If it is not
     /// [elementwise](Self::is_elementwise), only values after the first may do so.
     pub folds: bool,
+    /// True if the expression may be computed once for each pair of columns: `next(x)` reads the
+    /// odd column, and `pair(x, y)` is a value for each of the two.
+    pub pairs: bool,
     /// Integers that are in scope without a declaration, with their ranges.
     pub integers: &'static [(&'static str, IntRange)],
     /// Additional names of expressions that the host evaluates; `None` if a kernel evaluates them.
@@ -151,6 +154,7 @@ pub static EPILOGUE: ExprScope = ExprScope {
     is_typed: false,
     numbers: false,
     folds: true,
+    pairs: true,
     integers: &[
         ("m", IntRange::INDEX),
         ("n", IntRange::INDEX),
@@ -176,6 +180,7 @@ pub static ELEMENTWISE: ExprScope = ExprScope {
     is_typed: true,
     numbers: false,
     folds: true,
+    pairs: false,
     integers: &[
         ("m", IntRange::INDEX),
         ("n", IntRange::INDEX),
@@ -200,6 +205,7 @@ pub static MAP: ExprScope = ExprScope {
     is_typed: false,
     numbers: true,
     folds: false,
+    pairs: false,
     integers: &[("i", IntRange::LENGTH), ("len", IntRange::LENGTH)],
     conditions: None,
     typing: None,
@@ -220,6 +226,7 @@ pub static FINISH: ExprScope = ExprScope {
     is_typed: false,
     numbers: true,
     folds: false,
+    pairs: false,
     integers: &[],
     conditions: None,
     typing: None,
@@ -239,6 +246,7 @@ pub static FOLD: ExprScope = ExprScope {
     is_typed: false,
     numbers: false,
     folds: false,
+    pairs: false,
     integers: &[],
     conditions: None,
     typing: None,
@@ -258,6 +266,7 @@ pub static IDENTITY: ExprScope = ExprScope {
     is_typed: false,
     numbers: false,
     folds: false,
+    pairs: false,
     integers: &[],
     conditions: None,
     typing: None,
@@ -277,6 +286,7 @@ pub static REDUCE_TABLE: ExprScope = ExprScope {
     is_typed: false,
     numbers: false,
     folds: false,
+    pairs: false,
     integers: &[
         ("outer", IntRange::LENGTH),
         ("len", IntRange::LENGTH),
@@ -300,6 +310,7 @@ pub static SGEMM_TABLE: ExprScope = ExprScope {
     is_typed: false,
     numbers: false,
     folds: false,
+    pairs: false,
     integers: &[
         ("m", IntRange::INDEX),
         ("n", IntRange::INDEX),

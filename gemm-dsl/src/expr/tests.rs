@@ -3,11 +3,12 @@
 
 mod conditions;
 mod faults;
+mod pairs;
 mod ranges;
 mod rows;
 mod types;
 
-use super::random::{closure_of, with_operands};
+use super::random::{closure_of, of_pairs, with_operands};
 use super::{
     Closure, EPILOGUE, ExprScope, FINISH, FOLD, Float, Function, FunctionInfo, IDENTITY, MAP, Type,
     Typing, ValueType,
@@ -41,8 +42,17 @@ proptest! {
     #![proptest_config(gemm_cases::cases(3000))]
 
     #[test]
-    fn printing_and_parsing_preserves_closures(seed: u64, depth in 0..7u32, operands in 0..4u64) {
-        let closure = with_operands(&EPILOGUE, seed, depth, operands);
+    fn printing_and_parsing_preserves_closures(
+        seed: u64,
+        depth in 0..7u32,
+        operands in 0..4u64,
+        has_pairs: bool,
+    ) {
+        // The text of a pair contains the expression up to three times.
+        let closure = match has_pairs {
+            true => of_pairs(&EPILOGUE, seed, depth.min(4), operands),
+            false => with_operands(&EPILOGUE, seed, depth, operands),
+        };
         let text = closure.to_string();
         let read = Closure::parse(&EPILOGUE, &text);
         let read = read.map_err(|e| TestCaseError::fail(format!("{text}\n{e}")))?;

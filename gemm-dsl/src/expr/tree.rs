@@ -102,6 +102,12 @@ pub enum NodeKind {
     /// Fold of a value over the columns of a row, as in `sum(x * x)`. Only scopes with
     /// [`folds`](super::ExprScope::folds) have it.
     Fold(FoldOp, Box<Node>),
+    /// `next(e)`: the value of `e` in the odd column of a pair of columns. Only scopes with
+    /// [`pairs`](super::ExprScope::pairs) have it.
+    Next(Box<Node>),
+    /// `pair(x, y)`: the values of the even and of the odd column. It is a value of the closure, not
+    /// an operand.
+    Pair(Box<Node>, Box<Node>),
     /// `waves(128x256)`, which only conditions may use: the number of tiles of this size, divided
     /// by the number of SMs.
     Waves(u32, u32),
@@ -290,8 +296,8 @@ impl Node {
     pub(super) fn children<'a>(&'a self, f: &mut impl FnMut(&'a Node)) {
         match &self.kind {
             NodeKind::Float(_) | NodeKind::Int(_) | NodeKind::Name(_) | NodeKind::Waves(..) => {}
-            NodeKind::Unary(_, e) | NodeKind::Fold(_, e) => f(e),
-            NodeKind::Binary(_, a, b, _) => {
+            NodeKind::Unary(_, e) | NodeKind::Fold(_, e) | NodeKind::Next(e) => f(e),
+            NodeKind::Binary(_, a, b, _) | NodeKind::Pair(a, b) => {
                 f(a);
                 f(b);
             }
@@ -310,8 +316,8 @@ impl Node {
     pub(super) fn children_mut(&mut self, f: &mut impl FnMut(&mut Node)) {
         match &mut self.kind {
             NodeKind::Float(_) | NodeKind::Int(_) | NodeKind::Name(_) | NodeKind::Waves(..) => {}
-            NodeKind::Unary(_, e) | NodeKind::Fold(_, e) => f(e),
-            NodeKind::Binary(_, a, b, _) => {
+            NodeKind::Unary(_, e) | NodeKind::Fold(_, e) | NodeKind::Next(e) => f(e),
+            NodeKind::Binary(_, a, b, _) | NodeKind::Pair(a, b) => {
                 f(a);
                 f(b);
             }

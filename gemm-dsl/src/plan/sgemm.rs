@@ -37,6 +37,9 @@
 //!   the matrix for a further value (`c2`, `c3`, `c4`). With `scaled`, none is called `alpha` or
 //!   `beta`.
 //! * **Batches.** An `epilogue` operand with the index `batch` needs the key `batch`.
+//! * **Pairs of columns.** An `epilogue` with `next` or `pair` needs both columns of a pair in one
+//!   thread. On CUDA cores, this needs `tile` or `thread`, an even number of columns in `thread`,
+//!   and excludes `fragment: strided`. Without a `pair` as its first value, it excludes `scaled`.
 //! * **One pipeline.** At most one of `prefetch`, `b_in_parts`, `double_buffer` and `stages` is
 //!   given. `stages` already unrolls the k steps of a tile, so it excludes `unroll`.
 //! * **One way to share K.** `stream_k` divides the K iterations of all tiles among blocks, so it

@@ -56,12 +56,26 @@ impl Epilogue {
         self.0.first_fold().is_some()
     }
 
+    /// Returns the pairs of columns that the epilogue computes.
+    pub fn pairs(&self) -> Pairs {
+        match (self.0.has_pairs(), self.0.is_of_each_column(0)) {
+            (false, _) => Pairs::None,
+            (true, true) => Pairs::Both,
+            (true, false) => Pairs::One,
+        }
+    }
+
     /// Returns the names of the arrays for the values after the first, which is C. Each has
-    /// elements along [`Along::Mn`], or along [`Along::M`] for a result of rows.
+    /// elements along [`Along::Mn`], or along [`Along::Pairs`] for one value for each pair of
+    /// columns, or along [`Along::M`] for a result of rows.
     pub(crate) fn outputs(&self) -> impl Iterator<Item = (Cow<'static, str>, Along)> {
         let names = OUTPUTS.iter().take(self.0.values().len() - 1).enumerate();
         names.map(|(nth, name)| {
-            let along = if self.0.is_of_row(nth + 1) { Along::M } else { Along::Mn };
+            let along = match nth + 1 {
+                nth if self.0.is_of_row(nth) => Along::M,
+                nth if self.0.is_of_each_column(nth) => Along::Mn,
+                _ => Along::Pairs,
+            };
             (Cow::Borrowed(*name), along)
         })
     }
@@ -77,6 +91,24 @@ impl Epilogue {
             };
             (param, named)
         })
+    }
+}
+
+/// Pairs of columns of A·B for which an epilogue is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Pairs {
+    /// The epilogue is computed for each column.
+    None,
+    /// C has both columns of a pair.
+    Both,
+    /// C has one column for each pair.
+    One,
+}
+
+impl Pairs {
+    /// Returns the number of columns of C.
+    pub fn columns_of_c(self, n: u64) -> u64 {
+        if self == Self::One { n / 2 } else { n }
     }
 }
 
@@ -102,6 +134,8 @@ pub enum Along {
     M,
     /// One element per element of C.
     Mn,
+    /// One element per row of C and pair of columns of A·B. Only a launch writes such a matrix.
+    Pairs,
     /// One element per GEMM of a batch.
     Batch,
     /// One element per column of C, for each GEMM of a batch.
@@ -111,7 +145,7 @@ pub enum Along {
 }
 
 impl Along {
-    /// All variants, in the order of the documentation.
+    /// All variants that an operand may have, in the order of the documentation.
     pub const ALL: [Along; 7] =
         [Along::Nothing, Along::N, Along::M, Along::Mn, Along::Batch, Along::BatchN, Along::BatchM];
 
@@ -122,6 +156,7 @@ impl Along {
             Along::N => &["n"],
             Along::M => &["m"],
             Along::Mn => &["m", "n"],
+            Along::Pairs => &["m", "n / 2"],
             Along::Batch => &["batch"],
             Along::BatchN => &["batch", "n"],
             Along::BatchM => &["batch", "m"],
@@ -141,7 +176,7 @@ impl Along {
             Along::Nothing => "factor",
             Along::N => "bias",
             Along::M => "scale",
-            Along::Mn => "residual",
+            Along::Mn | Along::Pairs => "residual",
             Along::Batch => "factor",
             Along::BatchN => "bias",
             Along::BatchM => "scale",
@@ -154,7 +189,7 @@ impl Along {
             Along::Nothing => "f32",
             Along::N => "N",
             Along::M => "M",
-            Along::Mn => "MN",
+            Along::Mn | Along::Pairs => "MN",
             Along::Batch => "BatchItem",
             Along::BatchN => "BatchN",
             Along::BatchM => "BatchM",
@@ -168,6 +203,7 @@ impl Along {
             Along::N => "a vector with an element for each column of C",
             Along::M => "a vector with an element for each row of C",
             Along::Mn => "a matrix of the shape of C",
+            Along::Pairs => "a matrix of m x n / 2 elements",
             Along::Batch => "a vector with an element for each GEMM of the batch",
             Along::BatchN => "a matrix with a row for each GEMM of the batch and the columns of C",
             Along::BatchM => {
@@ -181,6 +217,12 @@ impl Along {
     /// have the operand.
     pub fn is_of_batch(self) -> bool {
         matches!(self, Along::Batch | Along::BatchN | Along::BatchM)
+    }
+
+    /// Returns true for a matrix with the rows of C, of which each GEMM of a batch may have its
+    /// own.
+    pub fn is_like_c(self) -> bool {
+        matches!(self, Along::Mn | Along::Pairs)
     }
 
     /// Returns true if a call passes a matrix, and not a vector or a number.
@@ -252,6 +294,10 @@ impl EpilogueArg {
             (true, Along::M) => {
                 "a vector with an element for each row of C, to which the result of the row is \
                  written"
+            }
+            (true, Along::Pairs) => {
+                "a matrix of m x n / 2 elements, to which a further value is written for each pair \
+                 of columns"
             }
             (true, _) => "a matrix of the shape of C, to which a further value is written",
             (false, along) => along.meaning(),

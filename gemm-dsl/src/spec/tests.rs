@@ -2,7 +2,7 @@
 //! grammar, the checks, the documentation and the random specs follow.
 
 use super::table::{ActsOn, Key, Suggestion, Table, Typed, derived_name, spec, words};
-use super::{Datum, KeyKind, Rect, ReduceSpec, SgemmSpec, Spec};
+use super::{Datum, KeyKind, Pairs, Rect, ReduceSpec, SgemmSpec, Spec};
 use crate::artifact::Interface;
 use crate::error::SpecErrors;
 use crate::family::{Family, Plan};
@@ -61,7 +61,7 @@ impl Family for ProbeSpec {
     }
 
     fn interface(&self) -> Interface {
-        Interface::Gemm { operands: List::EMPTY, batch: None }
+        Interface::Gemm { operands: List::EMPTY, batch: None, pairs: Pairs::None }
     }
 }
 

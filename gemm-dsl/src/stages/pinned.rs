@@ -162,7 +162,7 @@ fn reductions() -> Result<[PinnedSpec; 3], SpecErrors> {
 }
 
 /// GEMMs: a small one whose expression uses most features, one with two values, one with a fold of
-/// each row, the fastest stage with a library function, a batch with several GEMMs per block, a
+/// each row, one over pairs of columns, the fastest stage with a library function, a batch with several GEMMs per block, a
 /// batch of pointer lists, a batch with epilogue operands of each GEMM, and a batch with three
 /// axes.
 fn products() -> Result<Vec<PinnedSpec>, SpecErrors> {
@@ -184,6 +184,11 @@ fn products() -> Result<Vec<PinnedSpec>, SpecErrors> {
     let mut specs: Vec<(&str, &str, SgemmSpec)> =
         vec![("epilogue", "small", small.parse()?), ("epilogue", "values", values.parse()?)];
     specs.push(("epilogue", "row_folds", folds.parse()?));
+    let pairs = "tile: 64x64x8, thread: 4x8, fragment: split, float4, double_buffer, pitched, \
+                 epilogue: |acc, bias[n], rotor[m, n]| { let t = acc + bias; (t * sigmoid(t) * \
+                 next(t), pair(acc * rotor - next(acc) * next(rotor), acc * next(rotor) + \
+                 next(acc) * rotor)) }";
+    specs.push(("epilogue", "pairs", pairs.parse()?));
     for stage in super::sgemm().into_iter().filter(|stage| stage.name == "fastest") {
         let gelu = format!("{}, epilogue: |acc| gelu(acc)", stage.spec);
         specs.push(("epilogue", "fastest_gelu", gelu.parse()?));

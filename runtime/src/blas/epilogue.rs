@@ -4,7 +4,7 @@ use super::rule_lines::RuleLines;
 use crate::error::{Error, Result};
 use crate::kernel::operands::{ListingType, Operands};
 use crate::slot::{KernelSlot, SlotTable};
-use gemm_dsl::spec::{self, EpilogueArg};
+use gemm_dsl::spec::{self, EpilogueArg, Pairs};
 use std::convert::Infallible;
 use std::fmt;
 use std::marker::PhantomData;
@@ -85,12 +85,15 @@ pub(super) struct CallEpilogue {
     pub(super) expression: spec::Epilogue,
     /// Operands in order, without `alpha` and `beta`.
     pub(super) operands: Vec<EpilogueArg>,
+    /// Pairs of columns that the expression computes.
+    pub(super) pairs: Pairs,
     lines: SlotTable<RuleLines>,
 }
 
 impl CallEpilogue {
     pub(super) fn new(expression: spec::Epilogue) -> Self {
-        Self { operands: expression.operands(), expression, lines: SlotTable::default() }
+        let (operands, pairs) = (expression.operands(), expression.pairs());
+        Self { operands, pairs, expression, lines: SlotTable::default() }
     }
 
     /// Lines of the rules of a table, which has this slot.

@@ -7,7 +7,7 @@ use crate::kernel::operands::{OperandsFor, batches, sealed};
 use crate::kernel::{GroupOffset, GroupOffsets};
 use crate::operand::Vector;
 use crate::shape::{CallBatch, NamedBatch, Shape};
-use gemm_dsl::spec::Batch;
+use gemm_dsl::spec::{Batch, Pairs};
 use smallvec::SmallVec;
 
 impl<'a, E, O: OperandsFor<E>> SgemmCall<'a, E, O> {
@@ -24,6 +24,10 @@ impl<'a, E, O: OperandsFor<E>> SgemmCall<'a, E, O> {
         let folds = self.epilogue.as_ref().filter(|of| of.expression().folds_rows());
         if let Some(epilogue) = folds.filter(|_| !self.c.shape().is_row_major()) {
             return Err(Error::FoldsOfColumns { epilogue: epilogue.text().to_owned() });
+        }
+        let pairs = self.epilogue.as_ref().filter(|of| of.expression().pairs() != Pairs::None);
+        if let Some(epilogue) = pairs.filter(|_| !self.c.shape().is_row_major()) {
+            return Err(Error::PairsOfRows { epilogue: epilogue.text().to_owned() });
         }
         let counts = [self.a.count(), self.b.count(), self.c.count()];
         let lists = [("a", self.a.is_list()), ("b", self.b.is_list()), ("c", self.c.is_list())];

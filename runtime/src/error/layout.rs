@@ -1,5 +1,6 @@
-//! Messages on layouts and on lists of matrices.
+//! Messages on layouts, on lists of matrices and on offsets.
 
+use gemm_dsl::error::counted;
 use std::fmt;
 
 pub(super) fn interleaved(f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -50,6 +51,58 @@ pub(super) fn scattered(
         f,
         "`{argument}` is neither row-major nor column-major: its row stride is {row_stride} \
          elements, its column stride {col_stride}. Copy it to a packed matrix first"
+    )
+}
+
+pub(super) fn folds_of_columns(epilogue: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(
+        f,
+        "C is column-major, and the epilogue `{epilogue}` folds its rows: the GEMM would compute \
+         the transpose of C, whose rows are the columns. Pass a row-major C"
+    )
+}
+
+pub(super) fn pairs_of_rows(epilogue: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(
+        f,
+        "C is column-major, and the epilogue `{epilogue}` computes pairs of columns: the GEMM would \
+         compute the transpose of C, where they are pairs of rows. Pass a row-major C"
+    )
+}
+
+pub(super) fn odd_columns(
+    argument: &str,
+    columns: &usize,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let columns = counted(*columns as u64, "column");
+    write!(
+        f,
+        "`{argument}` has {columns}, and the epilogue computes pairs of columns, which need an even \
+         number: pad `{argument}` and C to an even number"
+    )
+}
+
+pub(super) fn short_pitch(pitch: &usize, cols: &usize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let row = counted(*cols as u64, "element");
+    write!(f, "a row stride of {pitch} is less than the {row} of a row: use at least {cols}")
+}
+
+pub(super) fn several_rows(rows: &usize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let rows = counted(*rows as u64, "row");
+    write!(f, "a matrix of {rows} has no single row to repeat: select one row with `part`")
+}
+
+pub(super) fn backwards(
+    index: &usize,
+    offset: &u64,
+    before: &u64,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    write!(
+        f,
+        "the offsets of segments must ascend: offset {index} is {offset}, but the one before it is \
+         {before}. Segment i begins at offset i and ends before offset i + 1"
     )
 }
 

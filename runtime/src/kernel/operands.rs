@@ -310,9 +310,9 @@ pub type OperandForms = SmallVec<[OperandForm; 4]>;
 /// Returns true if rows of a matrix of the shape of C, or its columns if it is column-major, are
 /// padded. The rows of other matrices may have any stride in every kernel.
 pub(crate) fn has_padding(operands: &[EpilogueArg], forms: &[OperandForm]) -> bool {
-    operands.iter().zip(forms).any(|(operand, form)| match (operand.along, form) {
-        (Along::Mn, OperandForm::Array(_, Some(shape)) | OperandForm::Output(_, Some(shape))) => {
-            shape.is_padded()
+    operands.iter().zip(forms).any(|(operand, form)| match form {
+        OperandForm::Array(_, Some(shape)) | OperandForm::Output(_, Some(shape)) => {
+            operand.along.is_like_c() && shape.is_padded()
         }
         _ => false,
     })
@@ -323,8 +323,9 @@ pub(crate) fn batches<'o>(
     operands: &'o [EpilogueArg],
     forms: &[OperandForm],
 ) -> impl Iterator<Item = NamedBatch<'o>> {
-    operands.iter().zip(forms).filter_map(|(operand, form)| match (operand.along, form) {
-        (Along::Mn, OperandForm::Array(_, Some(shape)) | OperandForm::Output(_, Some(shape))) => {
+    let like_c = operands.iter().zip(forms).filter(|(operand, _)| operand.along.is_like_c());
+    like_c.filter_map(|(operand, form)| match form {
+        OperandForm::Array(_, Some(shape)) | OperandForm::Output(_, Some(shape)) => {
             let axes = shape.batch.map(|batch| batch.array_axes()).unwrap_or_default();
             Some((&*operand.name, axes))
         }

@@ -94,6 +94,7 @@ impl<E> Kernel<SgemmSpec, E> {
         check_exact("b", b.len(), terms, cols)?;
         elements("c", rows, cols)?;
         let program = self.prepare(device)?;
+        let cols_of_c = program.pairs().columns_of_c(n as u64) as usize;
         if program.takes_pitches() {
             let by_column = [0, 1].map(|nth| program.by_column(Operand::Input(nth)));
             let lines = |rows, cols, by_column| if by_column { (cols, rows) } else { (rows, cols) };
@@ -101,12 +102,12 @@ impl<E> Kernel<SgemmSpec, E> {
             let a = device.upload_matrix_padded_of(a, of_a.0, of_a.1)?;
             let b = device.upload_matrix_padded_of(b, of_b.0, of_b.1)?;
             let (a, b) = (viewed(&a, by_column[0]), viewed(&b, by_column[1]));
-            let mut c = device.alloc_matrix_padded_of(m, n)?;
+            let mut c = device.alloc_matrix_padded_of(m, cols_of_c)?;
             self.launch(device, &a, &b, &mut c, size)?;
             return device.download_matrix(&c);
         }
         let (a, b) = (device.upload_of(a)?, device.upload_of(b)?);
-        let mut c = device.alloc_of(m * n)?;
+        let mut c = device.alloc_of(m * cols_of_c)?;
         self.launch(device, &a, &b, &mut c, size)?;
         device.download(&c)
     }
@@ -312,6 +313,7 @@ impl<E, O> Call<'_, SgemmSpec, E, O> {
             NamedMatrix::new("a", &a),
             NamedMatrix::new("b", &b),
             NamedMatrix::new("c", &c),
+            self.what.pairs(),
         )?;
         let matrices = GemmMatrices { splits, groups: self.groups, ..matrices(&a, &b, &mut c) };
         multiply(self.what, self.device, matrices, size, &mut self.given)

@@ -9,7 +9,7 @@ use crate::trace::{event, span};
 use crate::warm_up::warm_up;
 use gemm_dsl::artifact::Interface;
 use gemm_dsl::ir::List;
-use gemm_dsl::spec::{EpilogueArg, ReduceSpec, SgemmSpec};
+use gemm_dsl::spec::{EpilogueArg, Pairs, ReduceSpec, SgemmSpec};
 use gemm_dsl::tables::{KernelTable, OutOfRange, Rule, TableFamily};
 use gemm_dsl::{Plan, SpecErrors};
 use std::fmt;
@@ -81,6 +81,8 @@ pub struct ParsedTable<S: TableFamily> {
     lines: Box<[OnceLock<String>]>,
     /// Operands of every rule besides the matrices of a GEMM.
     pub(super) operands: List<EpilogueArg>,
+    /// Pairs of columns that the epilogue of every rule computes.
+    pub(super) pairs: Pairs,
 }
 
 /// Slot in which a macro call stores its parsed table.
@@ -109,11 +111,13 @@ impl<S: TableFamily> ParsedTable<S> {
 impl<S: TableFamily> ParsedTable<S> {
     fn new(table: KernelTable<S>) -> Self {
         let lines = (0..table.rules().len() * S::LAYOUTS).map(|_| OnceLock::new()).collect();
-        let operands = match table.rules().first().map(|rule| rule.spec.interface()) {
+        let interface = table.rules().first().map(|rule| rule.spec.interface());
+        let pairs = interface.as_ref().map_or(Pairs::None, Interface::pairs);
+        let operands = match interface {
             Some(Interface::Gemm { operands, .. }) => operands,
             Some(Interface::Reduction { .. } | Interface::Elementwise { .. }) | None => List::EMPTY,
         };
-        Self { text: table.to_string(), table, lines, operands }
+        Self { text: table.to_string(), table, lines, operands, pairs }
     }
 
     /// Line of the kernel for a problem.

@@ -105,7 +105,8 @@ impl TrialOperands {
         let (m, n, k) = (m?, n?, k?);
         let layout = Layout::new(spec, shape)?;
         let by_column = [spec.layout.transposes_a(), spec.layout.transposes_b()];
-        let c = layout.matrices(device, (m, n), false)?;
+        let of_c = spec.pairs().columns_of_c(n as u64) as usize;
+        let c = layout.matrices(device, (m, of_c), false)?;
         let mut a = layout.matrices(device, (m, k), by_column[0])?;
         let mut b = layout.matrices(device, (k, n), by_column[1])?;
         let random = random();
@@ -124,12 +125,15 @@ impl TrialOperands {
             let rows = |cols| one.matrices(device, (count, cols), false).map(Beside::Matrix);
             let array = match operand.along {
                 _ if operand.is_row_result() => vector(count * m)?,
-                _ if operand.is_output() => Beside::Matrix(each.matrices(device, (m, n), false)?),
+                along if operand.is_output() => {
+                    let cols = if along == Along::Pairs { n / 2 } else { n };
+                    Beside::Matrix(each.matrices(device, (m, cols), false)?)
+                }
                 Along::Nothing => Beside::Number,
                 Along::N => vector(n)?,
                 Along::M => vector(m)?,
                 Along::Batch => vector(count)?,
-                Along::Mn => Beside::Matrix(one.matrices(device, (m, n), false)?),
+                Along::Mn | Along::Pairs => Beside::Matrix(one.matrices(device, (m, n), false)?),
                 Along::BatchN => rows(n)?,
                 Along::BatchM => rows(m)?,
             };

@@ -210,9 +210,11 @@ fn operands_and_batches_are_allocated() -> Result<(), Error> {
           (f * acc + v + s + c, acc), ",
             3,
         ),
+        ("batch: strided, epilogue: |acc, f| (f * acc * next(acc), acc, pair(next(acc), f)), ", 3),
     ] {
-        let text =
-            format!("m <= 20 => {keys}tile: 8x8x8; else => {keys}tile: 16x16x8, thread: 2x2");
+        let text = format!(
+            "m <= 20 => {keys}tile: 8x8x8, thread: 1x2; else => {keys}tile: 16x16x8, thread: 2x2"
+        );
         let table: KernelTable<SgemmSpec> = text.parse()?;
         let table = SgemmTable::<ByName>::new(&table)?;
         let shape = SgemmShape::from((30, 40, 20)).batch(batch);

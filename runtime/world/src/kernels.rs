@@ -321,7 +321,9 @@ impl<O: sealed::GiveAll> sealed::GiveAll for OperandSlice<'_, O> {
                     continue;
                 }
                 (Along::M | Along::BatchM, _) => (rows, m, "row"),
-                (Along::N | Along::BatchN | Along::Mn | Along::Nothing, _) => (cols, n, "column"),
+                (Along::N | Along::BatchN | Along::Mn | Along::Pairs | Along::Nothing, _) => {
+                    (cols, n, "column")
+                }
             };
             let has = elements.len();
             let cut = elements.part(range.clone()).filter(|_| has >= needed);

@@ -8,7 +8,7 @@ use super::{
 use crate::staging::StagingBuffers;
 use crate::transposition::Transposition;
 use crate::{Error, Result};
-use gemm_dsl::spec::{Epilogue, GemmLayout, Lanes, SgemmSpec};
+use gemm_dsl::spec::{Epilogue, GemmLayout, Lanes, Pairs, SgemmSpec};
 use gemm_runtime::internal::CachedProgram;
 use std::fmt;
 use std::sync::Arc;
@@ -270,8 +270,16 @@ pub(crate) fn check_layout(spec: &SgemmSpec, lies: Option<GemmLayout>) -> Result
     }
 }
 
-/// Rejects epilogues that fold rows of C, because ranks may have only parts of the rows.
+/// Rejects epilogues that fold rows of C or compute pairs of columns, because ranks may have only
+/// parts of them.
 fn check_whole_rows(line: &str, spec: &SgemmSpec) -> Result<()> {
+    if spec.pairs() != Pairs::None {
+        return Err(impossible(
+            format!("`{line}`"),
+            "its epilogue computes pairs of columns, of which a rank may have only one. Compute the \
+             pairs after the GEMM, or launch the kernel on one device",
+        ));
+    }
     match spec.epilogue.as_ref().is_some_and(Epilogue::folds_rows) {
         false => Ok(()),
         true => Err(impossible(

@@ -148,7 +148,7 @@ proptest! {
                 let count = batch.filter(|_| random.bits().is_multiple_of(2));
                 Given::Repeated(Stored::new(line, c.in_columns, 2, count, &mut next))
             }
-            Along::Mn => {
+            Along::Mn | Along::Pairs => {
                 // A single row or column of C has the layout that its padding gives it.
                 let is_line = m == 1 || n == 1;
                 let padding = if is_line { lies[2].1 } else { random.bits() as usize % 5 };

@@ -36,7 +36,7 @@ impl Beside {
                 Along::Nothing | Along::Batch => values(1),
                 Along::N | Along::BatchN => values(n),
                 Along::M | Along::BatchM => values(m),
-                Along::Mn => values(m * n),
+                Along::Mn | Along::Pairs => values(m * n),
             };
             operands.push((operand, elements));
         }
@@ -74,7 +74,7 @@ impl Beside {
             Along::Nothing | Along::Batch => 0,
             Along::N | Along::BatchN => col,
             Along::M | Along::BatchM => row,
-            Along::Mn => row * n + col,
+            Along::Mn | Along::Pairs => row * n + col,
         }]
     }
 

@@ -59,7 +59,7 @@ pub(super) fn source(
                 array(&mut params);
                 format!("((const Vector *)p_{})[v - line * per_line]", param.name)
             }
-            (_, Some(Along::Mn)) => {
+            (_, Some(Along::Mn | Along::Pairs)) => {
                 array(&mut params);
                 format!("((const Vector *)p_{})[v]", param.name)
             }
@@ -115,6 +115,7 @@ fn node(e: &Node) -> String {
         NodeKind::Name(name) => format!("v_{name}"),
         NodeKind::Waves(..) => unreachable!("an epilogue is not a condition"),
         NodeKind::Fold(..) => unreachable!("an epilogue has no folds"),
+        NodeKind::Next(_) | NodeKind::Pair(..) => unreachable!("an epilogue has no pairs"),
         NodeKind::Unary(Unary::Neg, of) => format!("(-{})", node(of)),
         NodeKind::Unary(Unary::Not, of) => format!("(!{})", node(of)),
         NodeKind::Binary(op, a, b, _) => format!("({} {} {})", node(a), op.sign(), node(b)),

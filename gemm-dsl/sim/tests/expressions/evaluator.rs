@@ -114,6 +114,7 @@ impl<'c> Evaluator<'c> {
             },
             NodeKind::Waves(..) => unreachable!("of conditions alone"),
             NodeKind::Fold(..) => unreachable!("of whole rows alone"),
+            NodeKind::Next(_) | NodeKind::Pair(..) => unreachable!("of pairs of columns alone"),
             NodeKind::Int(value) => Int(*value),
             NodeKind::Name(name) => {
                 let known = self.known.iter().rev().find(|(known, _)| known == name);

@@ -96,6 +96,9 @@ impl<'c> NodeBuilder<'_, 'c> {
                 ConditionNode::If(cond, yes, self.block(no))
             }
             NodeKind::Fold(..) => unreachable!("ExprScope: no condition has folds"),
+            NodeKind::Next(_) | NodeKind::Pair(..) => {
+                unreachable!("ExprScope: no condition has pairs of columns")
+            }
             NodeKind::Call(function, args) => {
                 ConditionNode::Call(*function, args.iter().map(|e| self.part(e)).collect())
             }

@@ -3,6 +3,7 @@
 use super::{MAX_DEPTH, ParseResult, Parser};
 use crate::expr::lexeme::{Lexeme, OPEN_BRACE};
 use crate::expr::messages;
+use crate::expr::pairs::{NEXT, PAIR};
 use crate::expr::scope::{KEYWORDS, WAVES};
 use crate::expr::tree::NodeSpan;
 use crate::expr::tree::{Binary, Block, FoldOp, Node, NodeKind, Precedence, Unary};
@@ -182,6 +183,9 @@ impl Parser<'_> {
         }
         let whole = at.to(self.here());
         self.at += 1;
+        if self.scope.pairs && matches!(name, NEXT | PAIR) {
+            return self.column(name, args, whole);
+        }
         let fold = FoldOp::named(name).filter(|op| !op.is_function() || args.len() == 1);
         if let Some(op) = fold.filter(|_| self.scope.conditions.is_none()) {
             return self.fold(op, args, whole);
@@ -206,6 +210,18 @@ impl Parser<'_> {
             Some(e) => Ok(Node { kind: NodeKind::Fold(op, Box::new(e)), at }),
             None => Err(messages::fold_arity(self.key(), at, op, count)),
         }
+    }
+
+    /// Returns `next(x)` or `pair(x, y)`.
+    fn column(&self, name: &str, args: Vec<Node>, at: NodeSpan) -> ParseResult<Node> {
+        let count = args.len();
+        let mut args = args.into_iter().map(Box::new);
+        let kind = match (name, count, args.next(), args.next()) {
+            (NEXT, 1, Some(of), _) => NodeKind::Next(of),
+            (PAIR, 2, Some(even), Some(odd)) => NodeKind::Pair(even, odd),
+            _ => return Err(messages::pair_arity(self.key(), at, name, count)),
+        };
+        Ok(Node { kind, at })
     }
 
     /// Parses the tile of `waves(128x256)`, after the opening bracket.

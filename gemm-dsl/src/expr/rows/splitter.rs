@@ -54,8 +54,7 @@ impl Names {
                 lets.for_each(|definition| define(&definition.name));
             }
         };
-        of.body.visit(&mut see);
-        of.others.iter().for_each(|value| value.visit(&mut see));
+        of.visit(&mut see);
         let others = of.scope.reserved.iter().chain(KEYWORDS).map(|name| (*name).to_owned());
         let functions = Function::ALL.iter().map(|function| function.name().to_owned());
         let taken = defined.keys().cloned().chain(others).chain(functions).collect();
@@ -150,8 +149,10 @@ fn replace_in(e: &mut Node, argument: &Node, name: &str) -> bool {
     }
     match &mut e.kind {
         NodeKind::Float(_) | NodeKind::Int(_) | NodeKind::Name(_) | NodeKind::Waves(..) => false,
-        NodeKind::Unary(_, of) | NodeKind::Fold(_, of) => replace_in(of, argument, name),
-        NodeKind::Binary(_, a, b, _) => {
+        NodeKind::Unary(_, of) | NodeKind::Fold(_, of) | NodeKind::Next(of) => {
+            replace_in(of, argument, name)
+        }
+        NodeKind::Binary(_, a, b, _) | NodeKind::Pair(a, b) => {
             replace_in(a, argument, name) | replace_in(b, argument, name)
         }
         NodeKind::If(cond, yes, no) => {
@@ -251,6 +252,9 @@ impl<'c> Splitter<'c> {
                 let (of, varies) = self.node(of, None);
                 let of = if varies { of } else { self.once(of) };
                 return (self.part(Some(*op), of, own), false);
+            }
+            NodeKind::Next(_) | NodeKind::Pair(..) => {
+                unreachable!("ExprScope: a kernel over whole rows has no pairs of columns")
             }
         };
         (Node { kind, at: e.at }, varies)

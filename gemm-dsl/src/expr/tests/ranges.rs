@@ -22,6 +22,7 @@ static ENV: ExprScope = ExprScope {
     is_typed: false,
     numbers: false,
     folds: false,
+    pairs: false,
     integers: &[("a", IntRange::INDEX), ("b", IntRange::INDEX), ("c", IntRange::INDEX)],
     conditions: None,
     typing: None,

@@ -15,7 +15,7 @@ pub(super) fn dims(along: Along, m: &Expr, n: &Expr) -> Vec<Expr> {
         Along::N => vec![n.clone()],
         Along::M => vec![m.clone()],
         Along::Mn => vec![m.clone(), n.clone(), Expr::U64(1)],
-        Along::Batch | Along::BatchN | Along::BatchM => no_batch(),
+        Along::Pairs | Along::Batch | Along::BatchN | Along::BatchM => no_batch(),
     }
 }
 
@@ -45,7 +45,7 @@ impl Array {
             Along::M => Access::new(self.buffer, [row]),
             Along::Mn => Access::new(self.buffer, [row, col, Expr::I32(0)]),
             Along::Nothing => unreachable!("Arrays::declare: a number is no array"),
-            Along::Batch | Along::BatchN | Along::BatchM => no_batch(),
+            Along::Pairs | Along::Batch | Along::BatchN | Along::BatchM => no_batch(),
         }
     }
 
@@ -143,7 +143,7 @@ impl NamedArray<'_> {
         let one = Expr::I32(1);
         let strides = match (along, rows) {
             (Along::N | Along::M | Along::Nothing, _) => vec![one],
-            (Along::Batch | Along::BatchN | Along::BatchM, _) => no_batch(),
+            (Along::Pairs | Along::Batch | Along::BatchN | Along::BatchM, _) => no_batch(),
             (Along::Mn, Rows::One) => vec![n.into(), one, n.into()],
             (Along::Mn, Rows::Vectors) => {
                 let row = self.stride(b, "ld", 0);

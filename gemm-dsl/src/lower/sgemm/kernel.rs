@@ -7,7 +7,7 @@ use super::simt::{naive, staged};
 use super::wgmma;
 use crate::ir::{IrError, KernelBuilder, Variant, VerifiedKernel};
 use crate::plan::{KernelKind, SgemmPlan};
-use crate::spec::{Along, Batch, EpilogueInput, GemmLayout, GemmTypes, Lanes};
+use crate::spec::{Batch, EpilogueInput, GemmLayout, GemmTypes, Lanes};
 
 /// Builds the kernel of a GEMM.
 pub(crate) fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
@@ -159,7 +159,7 @@ pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
 /// Matrices that the kernel writes.
 fn outputs_text(plan: &SgemmPlan) -> String {
     let others = plan.epilogue().into_iter().flat_map(|epilogue| epilogue.outputs());
-    let others = others.filter(|(_, along)| *along == Along::Mn);
+    let others = others.filter(|(_, along)| along.is_like_c());
     let others: String = others.map(|(name, _)| format!(", {}", name.to_uppercase())).collect();
     format!("C{others}")
 }

@@ -12,7 +12,7 @@ use super::kernel::kernel;
 use crate::ir::program::{Program, Slot, Step};
 use crate::ir::{Elem, Expr, Extent, IrError, Operand, Ty, VerifiedProgram};
 use crate::plan::{KernelKind, SgemmPlan};
-use crate::spec::{self, Along, Batch, Epilogue, EpilogueArg, SgemmSpec, Sharing};
+use crate::spec::{self, Along, Batch, Epilogue, EpilogueArg, Pairs, SgemmSpec, Sharing};
 
 /// Builds the program of a GEMM: one launch, or the launches of `wgmma` or `converted` if A and B
 /// are split. A kernel without guards needs at least one K tile. For K = 0 its guarded variant is
@@ -108,6 +108,11 @@ impl ProblemSize {
         Self { m, n, k, batch, inner, is_grouped, distinct, sms }
     }
 
+    /// Number of pairs of columns.
+    fn pairs(&self) -> Expr {
+        self.n.clone() / 2u64
+    }
+
     /// Extents of an array with one element per GEMM of the batch.
     fn batched(&self, dims: &[&Expr]) -> Vec<Expr> {
         self.batch.iter().chain(dims.iter().copied()).cloned().collect()
@@ -160,7 +165,8 @@ fn matrices(program: &mut Program, plan: &SgemmPlan, size: &ProblemSize) -> Vec<
     };
     let a = program.input(Operand::Input(0), "a", types.a, matrix(&size.m, &size.k));
     let b = program.input(Operand::Input(1), "b", types.b, of_b());
-    let dims = matrix(&size.m, &size.n);
+    let of_c = if plan.spec().pairs() == Pairs::One { size.pairs() } else { size.n.clone() };
+    let dims = matrix(&size.m, &of_c);
     let c = match plan.spec().reads_c() {
         true => program.in_out(Operand::Output(0), "c", types.c, dims),
         false => program.output(Operand::Output(0), "c", types.c, dims),
@@ -233,6 +239,7 @@ fn epilogue_args(
             }
             Along::M => vec![size.m.clone()],
             Along::Mn => size.along_axes(&[&size.m, &size.n]),
+            Along::Pairs => size.along_axes(&[&size.m, &size.pairs()]),
             Along::Batch => size.batched(&[]),
             Along::BatchN => size.batched(&[&size.n]),
             Along::BatchM => size.batched(&[&size.m]),

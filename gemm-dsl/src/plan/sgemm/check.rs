@@ -2,6 +2,7 @@
 
 mod groups;
 pub(super) mod messages;
+mod pairs;
 pub(super) mod resources;
 mod types;
 
@@ -34,6 +35,7 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) -> Option<TileGeometr
     faults.check_minimums(spec);
     operands_have_names(spec, faults);
     operands_of_batch(spec, faults);
+    pairs::check(spec, faults);
     groups::check(spec, faults);
     types::check(spec, faults);
     unroll_is_short(spec, faults);

@@ -1,7 +1,7 @@
 //! Register estimate of a thread, shared by the plan, the checks and the messages.
 
 use super::epilogue::EpiloguePlan;
-use crate::spec::{Along, Rect, SgemmSpec};
+use crate::spec::{Along, Pairs, Rect, SgemmSpec};
 use crate::target::arch::{LARGEST, WARP};
 
 /// Estimated registers of a thread. The compiler needs a few more.
@@ -34,7 +34,8 @@ impl Registers {
     /// Returns the number of registers for the operands that the epilogue reads and keeps. Without
     /// an epilogue plan, elements are stored one at a time.
     pub fn of_operands(spec: &SgemmSpec, thread: Rect, epilogue: Option<&EpiloguePlan>) -> u128 {
-        let width = epilogue.map_or(1, EpiloguePlan::width);
+        let columns = if spec.pairs() == Pairs::None { 1 } else { 2 };
+        let width = epilogue.map_or(1, EpiloguePlan::width).max(columns);
         let cols = match epilogue {
             // A thread with several rows reads the operands of its columns once, before it loops
             // over its rows.
@@ -46,7 +47,7 @@ impl Registers {
             Along::Nothing => 0,
             Along::N | Along::BatchN => cols.into(),
             Along::M | Along::BatchM | Along::Batch => 1,
-            Along::Mn => width.into(),
+            Along::Mn | Along::Pairs => width.into(),
         };
         let given = spec.operands();
         let read = given.iter().filter(|operand| !operand.is_output());

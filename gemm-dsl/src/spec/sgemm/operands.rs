@@ -2,8 +2,8 @@
 
 use super::SgemmSpec;
 use crate::expr::ClosureParam;
-use crate::spec::Batch;
 use crate::spec::epilogue::{Along, ArgSlot, Epilogue, EpilogueArg, EpilogueInput};
+use crate::spec::{Batch, Pairs, Rect};
 use std::borrow::Cow;
 
 impl SgemmSpec {
@@ -71,6 +71,11 @@ impl SgemmSpec {
         named.find(|(_, input)| of_batch(*input)).map(|(param, _)| param)
     }
 
+    /// Returns the pairs of columns that the epilogue computes.
+    pub fn pairs(&self) -> Pairs {
+        self.epilogue.as_ref().map_or(Pairs::None, Epilogue::pairs)
+    }
+
     /// Returns true if the kernel reads C before it writes C.
     pub fn reads_c(&self) -> bool {
         self.scaled || self.names_c()
@@ -91,7 +96,10 @@ impl Epilogue {
 
     /// Returns the smallest kernel that can take the epilogue.
     pub(crate) fn smallest_kernel(self) -> SgemmSpec {
+        let has_pairs = self.pairs() != Pairs::None;
         let spec = SgemmSpec::default().epilogue(self);
+        // A thread needs both columns of a pair.
+        let spec = if has_pairs { spec.thread(Rect::new(1, 2)) } else { spec };
         match spec.operand_of_batch() {
             Some(_) => spec.batch(Batch::Strided),
             None => spec,

@@ -119,7 +119,7 @@ fn apply_on<B: Finds>(
                 BoundArray::array(&argument.name, found.place.clone(), &form.axes(shape))
             }
             Along::Nothing => unreachable!("MapSpec::operands: a number has no array"),
-            Along::Batch | Along::BatchN | Along::BatchM => no_batch(),
+            Along::Pairs | Along::Batch | Along::BatchN | Along::BatchM => no_batch(),
         };
         bound.push((Operand::Input(nth), array));
     }
@@ -309,7 +309,7 @@ fn wrong(operand: String, along: Along, found: String, remedy: &'static str) -> 
         Along::N => "a vector with an element for each column",
         Along::M => "a vector with an element for each row",
         Along::Mn => "a matrix of the shape of the results",
-        Along::Batch | Along::BatchN | Along::BatchM => no_batch(),
+        Along::Pairs | Along::Batch | Along::BatchN | Along::BatchM => no_batch(),
     };
     Error::WrongOperand { operand, needed, found, remedy }
 }

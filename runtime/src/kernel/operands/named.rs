@@ -165,7 +165,9 @@ fn fits(operand: &EpilogueArg, given: OperandForm) -> Result<()> {
                 }
                 _ if is_output => "Pass a mutable reference to a vector, such as `&mut sums`",
                 Along::Nothing => "Pass the number itself, an `f32`",
-                Along::Mn => "Pass a view, such as `MatrixRef::new(&elements, m, n)`",
+                Along::Mn | Along::Pairs => {
+                    "Pass a view, such as `MatrixRef::new(&elements, m, n)`"
+                }
                 Along::BatchN => "Pass a view, such as `MatrixRef::new(&elements, batch, n)`",
                 Along::BatchM => "Pass a view, such as `MatrixRef::new(&elements, batch, m)`",
                 Along::N | Along::M | Along::Batch => "Pass a buffer, or a part of one",

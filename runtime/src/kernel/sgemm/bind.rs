@@ -23,6 +23,11 @@ impl NamedExtent {
     }
 }
 
+/// Number of pairs of columns.
+pub(super) fn halved(columns: NamedExtent) -> NamedExtent {
+    NamedExtent { name: "n / 2", value: columns.value / 2 }
+}
+
 /// Shape for the choice of a rule: the extents (m, n, k), layouts and alignment.
 pub(super) fn shape_of<B: Backend>(
     matrices: [&LocatedOperand<'_, B>; 3],
@@ -236,13 +241,14 @@ pub(super) fn bind_beside<'n, B: Backend>(
     let of_batch = || NamedExtent::new("batch", products.unwrap_or(1) as u64);
     let (NamedExtent { name, value: needed }, each) = match operand.along {
         Along::Nothing => unreachable!("SgemmSpec::operands: an array has an axis"),
-        Along::Mn => {
+        Along::Mn | Along::Pairs => {
             if let Some(shape) = array.shape.filter(|_| is_transposed && fits) {
                 fits_transposed(operand, &shape, rows, cols)?;
             }
             if operand.is_output() && !has_groups {
                 one_for_each(&operand.name, array, products)?;
             }
+            let cols = if operand.along == Along::Pairs { halved(cols) } else { cols };
             return bind(&operand.name, array, rows, cols, false, fits);
         }
         Along::BatchN => return bind(&operand.name, array, of_batch(), cols, false, fits),

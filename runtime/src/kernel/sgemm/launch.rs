@@ -3,7 +3,7 @@
 use super::super::Callee;
 use super::super::operands::{self, sealed::GiveAll};
 use super::super::table::ParsedTable;
-use super::bind::{ExtentsOfC, NamedExtent, bind, bind_beside, shape_of, wrong_shape};
+use super::bind::{ExtentsOfC, NamedExtent, bind, bind_beside, halved, shape_of, wrong_shape};
 use super::groups::{self, GroupOffsets};
 use super::problem;
 use crate::backend::Backend;
@@ -17,7 +17,7 @@ use crate::shape::{CallBatch, MAX_AXES, NamedBatch, Shape};
 use crate::splits::SplitBuffers;
 use crate::view::{MatrixMut, MatrixRef};
 use gemm_dsl::ir::{Extent, Operand};
-use gemm_dsl::spec::{Along, ArgSlot, EpilogueArg, Factor, SgemmSpec};
+use gemm_dsl::spec::{Along, ArgSlot, EpilogueArg, Factor, Pairs, SgemmSpec};
 use gemm_dsl::tables::{SgemmProblem, SgemmShape};
 use gemm_dsl::target::element::Element;
 use smallvec::SmallVec;
@@ -49,11 +49,13 @@ pub(crate) struct GemmMatrices<'m, A: ?Sized, B: ?Sized, C: ?Sized> {
     pub(crate) is_transposed: bool,
 }
 
-/// Extents (m, n, k) of views, after checking that they agree.
+/// Extents (m, n, k) of views, after checking that they agree. `pairs` are the pairs of columns that
+/// the epilogue computes.
 pub(crate) fn extents<A: Element, B: Element, C: Element>(
     a: NamedMatrix<&MatrixRef<'_, A>>,
     b: NamedMatrix<&MatrixRef<'_, B>>,
     c: NamedMatrix<&MatrixMut<'_, C>>,
+    pairs: Pairs,
 ) -> Result<(usize, usize, usize)> {
     let listed = c.matrix.is_list();
     let lists = [
@@ -69,12 +71,35 @@ pub(crate) fn extents<A: Element, B: Element, C: Element>(
     if c.matrix.is_list() && c.matrix.count() == Some(0) {
         return Ok((0, 0, 0));
     }
+    let cols = match (pairs, c.matrix.cols()) {
+        (Pairs::One, cols) if b.matrix.cols() / 2 == cols => b.matrix.cols(),
+        (Pairs::One, cols) => cols.saturating_mul(2),
+        (Pairs::None | Pairs::Both, cols) => cols,
+    };
     let shapes = [(a.matrix.rows(), a.matrix.cols()), (b.matrix.rows(), b.matrix.cols())];
-    check_transposes([a.name, b.name], shapes, (c.matrix.rows(), c.matrix.cols()))?;
+    check_transposes([a.name, b.name], shapes, (c.matrix.rows(), cols))?;
     let m = same(Extent::M, (a.name, a.matrix.rows()), (c.name, c.matrix.rows()))?;
-    let n = same(Extent::N, (b.name, b.matrix.cols()), (c.name, c.matrix.cols()))?;
+    let n = b.matrix.cols();
+    if pairs != Pairs::One {
+        same(Extent::N, (b.name, n), (c.name, cols))?;
+    } else if cols != n {
+        let rows = NamedExtent::new("m", m as u64);
+        let shape = (c.matrix.rows(), c.matrix.cols());
+        return Err(wrong_shape(c.name, shape, rows, halved(NamedExtent::new("n", n as u64))));
+    }
     let k = same(Extent::K, (a.name, a.matrix.cols()), (b.name, b.matrix.rows()))?;
+    even_columns(pairs, b.name, n)?;
     Ok((m, n, k))
+}
+
+/// Checks that the columns of B are pairs, if the epilogue computes pairs.
+fn even_columns(pairs: Pairs, argument: &str, columns: usize) -> Result<()> {
+    match pairs {
+        Pairs::Both | Pairs::One if !columns.is_multiple_of(2) => {
+            Err(Error::OddColumns { argument: argument.to_owned(), columns })
+        }
+        Pairs::None | Pairs::Both | Pairs::One => Ok(()),
+    }
 }
 
 /// Returns an error if the matrices fit an m×n C only after A, B or both are transposed.
@@ -115,6 +140,9 @@ pub(crate) trait Chooses {
     /// Operands of the call besides the matrices, the same for every kernel.
     fn operands(&self) -> &[EpilogueArg];
 
+    /// Pairs of columns that the epilogue computes.
+    fn pairs(&self) -> Pairs;
+
     /// Canonical line of the chosen kernel.
     fn line(&self, problem: &SgemmProblem) -> Result<&str>;
 }
@@ -122,6 +150,10 @@ pub(crate) trait Chooses {
 impl Chooses for ParsedTable<SgemmSpec> {
     fn operands(&self) -> &[EpilogueArg] {
         &self.operands
+    }
+
+    fn pairs(&self) -> Pairs {
+        self.pairs
     }
 
     fn line(&self, problem: &SgemmProblem) -> Result<&str> {
@@ -161,7 +193,7 @@ pub(crate) fn launch_chosen(
     operands: &mut impl GiveAll,
 ) -> Result<LaunchReport> {
     let GemmMatrices { a, b, c, .. } = &matrices;
-    let size = extents(*a, *b, NamedMatrix::new(c.name, &*c.matrix))?;
+    let size = extents(*a, *b, NamedMatrix::new(c.name, &*c.matrix), chooses.pairs())?;
     run(ProgramSource::Of(chooses), device, matrices, size, operands)
 }
 
@@ -274,7 +306,9 @@ where
         let lies = |operand| program.by_column(operand);
         let a = bind(in_a.name, &a, m, k, lies(Operand::Input(0)), fits)?;
         let b = bind(in_b.name, &b, k, n, lies(Operand::Input(1)), fits)?;
-        let c = bind(out.name, &c, m, n, lies(Operand::Output(0)), fits)?;
+        even_columns(program.pairs(), in_b.name, size.1)?;
+        let cols = if program.pairs() == Pairs::One { halved(n) } else { n };
+        let c = bind(out.name, &c, m, cols, lies(Operand::Output(0)), fits)?;
         // A guard records the use of its operand when it is dropped, so it must not be dropped
         // before the launch.
         let mut used = SmallVec::<[_; 4]>::new();
@@ -348,7 +382,7 @@ fn along_axes<B: Backend>(
                     ArgSlot::Output(nth) => Operand::Output(nth),
                     ArgSlot::Number(_) => return false,
                 };
-                of.along == Along::Mn && own == *operand
+                of.along.is_like_c() && own == *operand
             })
     };
     let mut matrices = SmallVec::<[_; 4]>::new();

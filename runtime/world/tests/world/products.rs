@@ -218,6 +218,20 @@ fn operands_are_those_of_what_a_rank_has_of_c() {
 
 /// Ranks may have only parts of the rows that an epilogue folds.
 #[test]
+fn epilogues_over_pairs_of_columns_are_refused() {
+    let spec = "thread: 1x2, pitched, epilogue: |acc| pair(next(acc), acc)".parse().expect("sound");
+    let kernel = Sgemm::<()>::new(spec).expect("a kernel");
+    let of: Distribution = "4x4 rows".parse().expect("a distribution");
+    let found = World::simulated(1).expect("a world").run(|rank| {
+        let (a, mut c) = (rank.upload(&of, &[1.0; 16])?, rank.upload(&of, &[0.0; 16])?);
+        kernel.on(rank).launch(&a, &a, &mut c).map(drop)
+    });
+    let error = found.expect_err("a rank may have one column of a pair");
+    assert!(matches!(error, Error::World(WorldError::Impossible { .. })), "{error}");
+    assert!(error.to_string().contains("computes pairs of columns"), "{error}");
+}
+
+#[test]
 fn epilogues_that_fold_rows_are_refused() {
     let spec = "pitched, epilogue: |acc| (acc, sum(acc))".parse().expect("sound");
     let kernel = Sgemm::<ByName>::new(spec).expect("a kernel");

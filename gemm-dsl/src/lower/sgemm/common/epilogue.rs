@@ -9,8 +9,8 @@ use super::row_folds::RowValues;
 use super::split_k::SplitKWorkspace;
 use crate::ir::{Access, BufferId, BufferLayout, Change, Const, Expr, For, KernelBuilder, Unroll};
 use crate::lower::sgemm::common::accumulator_tile::{AccumulatorTile, TileParts};
-use crate::lower::sgemm::common::epilogue_args::{ArgLine, ElementOfC, EpilogueArgs};
-use crate::lower::sgemm::common::epilogue_expression::EpilogueExpression;
+use crate::lower::sgemm::common::epilogue_args::{ArgLine, ElementOfC, EpilogueArgs, LoadedArgs};
+use crate::lower::sgemm::common::epilogue_expression::{EpilogueExpression, OutputMatrix};
 use crate::plan::Guards;
 
 /// Code that corrects the accumulators of a block.
@@ -171,16 +171,19 @@ fn outputs(
                     outputs.vector(b, &row, &OutputSums { n, col: col.into(), each, whole });
                 });
             } else {
-                over(b, "n", block.cols.name.into(), block.cols.count, |b, n| {
+                let (span, count) = (finish.span as i32, block.cols.count / finish.span as u32);
+                let (name, bound): (_, Expr) = match span {
+                    1 => ("n", block.cols.name.into()),
+                    _ => ("pair", block.cols.name / span),
+                };
+                over(b, name, bound, count, |b, i| {
+                    let n = if span == 1 { i } else { i * span };
                     let col = b.let_("col", block.origin.col + block.cols.element(n.clone()));
+                    // N is even, so both columns of a pair are in range, or none.
                     guarded(b, guards, Expr::from(col).lt(p.n), |b| {
-                        let each = vec![acc.value(&m, &n)];
-                        outputs.one(
-                            b,
-                            &row,
-                            0,
-                            &OutputSums { n, col: col.into(), each, whole: None },
-                        );
+                        let each = (0..span).map(|j| acc.value(&m, &(n.clone() + j))).collect();
+                        let sums = OutputSums { n, col: col.into(), each, whole: None };
+                        outputs.one(b, &row, 0, &sums);
                     });
                 });
             }
@@ -281,8 +284,8 @@ impl StagedSums<'_> {
         let (p, plan) = (&block.problem, block.epilogue);
         let (width, guards) = (plan.width(), plan.guards() != Guards::None);
         let outputs = Outputs { block, finish, guards };
-        let each =
-            For::below(0, *all).change(Change::Add((width as i32).into())).unroll(Unroll::By(1));
+        let step = (width as i32).max(finish.span as i32);
+        let each = For::below(0, *all).change(Change::Add(step.into())).unroll(Unroll::By(1));
         let values = finish.folds.as_ref().map(|folds| folds.start(b));
         let folds = finish.folds.as_ref().zip(values.as_ref());
         b.loop_("i", each, |b, i| {
@@ -303,12 +306,12 @@ impl StagedSums<'_> {
                 1 => of_row.clone().and(col.clone().lt(p.n)),
                 _ => of_row.clone(),
             };
-            let is_last = (n.clone() + width as i32).equals(block.cols.name);
+            let is_last = (n.clone() + step).equals(block.cols.name);
             guarded(b, guards, inside, |b| {
                 let operands = self.operands.row(b, &row.into());
                 let row = OutputRow { row: row.into(), operands, folds: values.as_ref() };
-                let each = (0..width as i32).map(|j| {
-                    let name = if width > 1 { format!("sum_{j}") } else { "sum".to_owned() };
+                let each = (0..step).map(|j| {
+                    let name = if step > 1 { format!("sum_{j}") } else { "sum".to_owned() };
                     b.let_(&name, self.at(Expr::from(i) + j).load()).into()
                 });
                 let sums = OutputSums { n, col, each: each.collect(), whole: None };
@@ -359,14 +362,27 @@ fn columns(
 }
 
 impl Outputs<'_> {
-    /// Stores output `j` of `sums`.
+    /// Stores output `j` of `sums`, or the outputs of the pair of columns that begins there.
     fn one(&self, b: &mut KernelBuilder, row: &OutputRow<'_>, j: usize, sums: &OutputSums) {
-        let [n, col] = [&sums.n, &sums.col].map(|first| first.clone() + j as i32);
-        let held = row.operands.rest(b, ElementOfC { row: &row.row, col: &col }, n, false);
+        let span = self.finish.span;
+        let held = (j..j + span).map(|at| {
+            let [n, col] = [&sums.n, &sums.col].map(|first| first.clone() + at as i32);
+            let operands = match at {
+                at if at == j => row.operands.clone(),
+                _ => row.operands.in_odd_column(),
+            };
+            operands.rest(b, ElementOfC { row: &row.row, col: &col }, n, false)
+        });
+        let held: Vec<LoadedArgs> = held.collect();
+        let col = sums.col.clone() + j as i32;
         let at = ElementOfC { row: &row.row, col: &col };
-        let mut values = self.finish.values(sums.each[j].clone(), at, &held, 0).into_iter();
-        for (output, value) in self.finish.outputs().iter().zip(values.by_ref()) {
-            b.store(output.at(row.row.clone(), col.clone()), value);
+        let held = |nth, column: usize| held[column].value(nth, 0);
+        let mut values = self.finish.values(&sums.each[j..j + span], at, held).into_iter();
+        for output in self.finish.outputs() {
+            for (nth, value) in values.by_ref().take(output.count).enumerate() {
+                let col = self.column(output, &col) + nth as i32;
+                b.store(output.matrix.at(row.row.clone(), col), value);
+            }
         }
         if let Some((folds, kept)) = self.finish.folds.as_ref().zip(row.folds) {
             folds.add(b, kept, j, values);
@@ -382,29 +398,49 @@ impl Outputs<'_> {
             true,
         );
         let outputs = self.finish.outputs();
-        let vectors = match &sums.whole {
-            Some(whole) if self.finish.is_identity() => vec![whole.clone()],
-            _ => {
-                let mut vectors = vec![Vec::new(); outputs.len()];
-                let mut arguments = Vec::new();
-                for (j, sum) in sums.each.iter().enumerate() {
-                    let col = sums.col.clone() + j as i32;
-                    let at = ElementOfC { row: &row.row, col: &col };
-                    let mut values = self.finish.values(sum.clone(), at, &held, j).into_iter();
-                    let stored = vectors.iter_mut().zip(values.by_ref());
-                    stored.for_each(|(vector, value)| vector.push(value));
-                    arguments.push(values);
-                }
-                if let Some((folds, kept)) = self.finish.folds.as_ref().zip(row.folds) {
-                    for (j, arguments) in arguments.into_iter().enumerate() {
-                        folds.add(b, kept, j, arguments);
-                    }
-                }
-                vectors.into_iter().map(Expr::Pack).collect()
+        if let Some(whole) = sums.whole.as_ref().filter(|_| self.finish.is_identity()) {
+            for output in outputs {
+                let to = output.matrix.at(row.row.clone(), sums.col.clone());
+                b.store(to.vector(), whole.clone());
             }
-        };
-        for (output, vector) in outputs.iter().zip(vectors) {
-            b.store(output.at(row.row.clone(), sums.col.clone()).vector(), vector);
+            return;
+        }
+        let mut stored = vec![Vec::new(); outputs.len()];
+        let mut arguments = Vec::new();
+        let span = self.finish.span;
+        for (j, sums_of_columns) in (0..).step_by(span).zip(sums.each.chunks(span)) {
+            let col = sums.col.clone() + j as i32;
+            let at = ElementOfC { row: &row.row, col: &col };
+            let held = |nth, column| held.value(nth, j + column);
+            let mut values = self.finish.values(sums_of_columns, at, held).into_iter();
+            for (output, stored) in outputs.iter().zip(&mut stored) {
+                stored.extend(values.by_ref().take(output.count));
+            }
+            arguments.push((j, values));
+        }
+        if let Some((folds, kept)) = self.finish.folds.as_ref().zip(row.folds) {
+            for (j, arguments) in arguments {
+                folds.add(b, kept, j, arguments);
+            }
+        }
+        for (output, values) in outputs.iter().zip(stored) {
+            let at = |col| output.matrix.at(row.row.clone(), col);
+            let col = self.column(output, &sums.col);
+            if values.len() == sums.each.len() {
+                b.store(at(col).vector(), Expr::Pack(values));
+                continue;
+            }
+            for (nth, value) in values.into_iter().enumerate() {
+                b.store(at(col.clone() + nth as i32), value);
+            }
+        }
+    }
+
+    /// Column of an output, given the first column of A·B whose values it takes.
+    fn column(&self, output: &OutputMatrix, col: &Expr) -> Expr {
+        match output.count {
+            count if count == self.finish.span => col.clone(),
+            _ => col.clone() / 2,
         }
     }
 
@@ -421,7 +457,7 @@ impl Outputs<'_> {
             (col.clone() + (sums.each.len() as i32 - 1)).lt(p.n),
             |b| self.whole(b, row, sums),
             |b| {
-                for j in 0..sums.each.len() {
+                for j in (0..sums.each.len()).step_by(self.finish.span) {
                     b.if_((col.clone() + j as i32).lt(p.n), |b| self.one(b, row, j, sums));
                 }
             },

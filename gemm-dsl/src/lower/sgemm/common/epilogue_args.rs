@@ -6,7 +6,7 @@
 //! [`LoadedArgs`] contains all operands of a store.
 
 use super::batch_axes::{batched, distance_name};
-use super::problem::{GemmProblem, Matrix};
+use super::problem::{GemmProblem, Matrix, halved};
 use crate::ir::{
     Access, BufferId, Elem, Expr, KernelBuilder, Operand, Requirement, Scalar, Source, Ty, Var,
     joined,
@@ -175,6 +175,13 @@ impl EpilogueArgs {
         read
     }
 
+    /// The operands with names of variables for the odd column of a pair.
+    pub(crate) fn in_odd_column(&self) -> Self {
+        let mut odd = self.clone();
+        odd.0.iter_mut().for_each(|beside| beside.own.insert_str(0, "next_"));
+        odd
+    }
+
     /// Loads the remaining operands for one element of C, or for four elements of a row. `n` is the
     /// index of the first one among the thread's columns.
     pub(crate) fn rest(
@@ -266,7 +273,8 @@ fn array(
     let elem = plan.types().acc;
     let buffer = b.global(&operand.name, elem, of);
     b.mark_user_named();
-    let array = DeclaredArray { buffer, elem, of, name: &operand.name, nth };
+    let along = operand.along;
+    let array = DeclaredArray { buffer, elem, of, along, name: &operand.name, nth };
     let (m, n) = (Expr::from(problem.m), Expr::from(problem.n));
     match operand.along {
         Along::Nothing => {
@@ -296,6 +304,7 @@ fn array(
             array.require_vectors(b, Some(apart), vectors);
             ArgSource::Column(ArgLine { buffer, product: problem.product })
         }
+        Along::Pairs => unreachable!("Along::ALL: no operand has this index"),
         Along::Mn => {
             let matrix = array.declare_matrix(b, plan, problem, vectors);
             array.require_vectors(b, None, vectors);
@@ -323,8 +332,9 @@ pub(crate) fn outputs(
         if plan.sharing() != Sharing::Whole {
             b.exclusive(buffer);
         }
-        let elem = plan.types().c;
-        let array = DeclaredArray { buffer, elem, of, name: &operand.name, nth };
+        let (elem, along) = (plan.types().c, operand.along);
+        let array = DeclaredArray { buffer, elem, of, along, name: &operand.name, nth };
+        let vectors = vectors && operand.along == Along::Mn;
         let matrix = array.declare_matrix(b, plan, problem, vectors);
         array.require_vectors(b, None, vectors);
         matrix
@@ -337,6 +347,7 @@ struct DeclaredArray<'o> {
     buffer: BufferId,
     elem: Elem,
     of: Operand,
+    along: Along,
     name: &'o str,
     /// Index of the array among the inputs, or among the outputs.
     nth: usize,
@@ -367,7 +378,7 @@ impl DeclaredArray<'_> {
         apart
     }
 
-    /// Sets the shape of an operand with the shape of C.
+    /// Sets the shape of an operand with the shape of A·B, or with half as many columns.
     fn declare_matrix(
         &self,
         b: &mut KernelBuilder,
@@ -396,8 +407,12 @@ impl DeclaredArray<'_> {
             }
             false => problem.n,
         };
-        let dims = [problem.m, problem.n].map(Expr::from);
-        batched(b, self.buffer, problem.batch, &apart, dims, [stride.into(), 1.into()]);
+        let dims = [problem.m, problem.n];
+        let (dims, strides) = match self.along {
+            Along::Pairs => halved(dims, stride),
+            _ => (dims.map(Expr::from), [stride.into(), 1.into()]),
+        };
+        batched(b, self.buffer, problem.batch, &apart, dims, strides);
         if vectors && plan.pitched() {
             b.require(Requirement::Multiple { scalar: stride, of: lanes });
         }

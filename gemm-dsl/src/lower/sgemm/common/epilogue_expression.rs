@@ -6,9 +6,7 @@ use super::problem::{GemmProblem, Matrix};
 use super::row_folds::RowFolds;
 use crate::expr::Lowered;
 use crate::ir::{Elem, Expr, Extent, FunctionId, KernelBuilder, Scalar, Ty};
-use crate::lower::sgemm::common::epilogue_args::{
-    ArgIndex, C, ElementOfC, EpilogueArgs, LoadedArgs,
-};
+use crate::lower::sgemm::common::epilogue_args::{ArgIndex, C, ElementOfC, EpilogueArgs};
 use crate::plan::SgemmPlan;
 use crate::spec::SgemmSpec;
 
@@ -18,10 +16,11 @@ pub(crate) struct EpilogueExpression<'p> {
     /// Operands in addition to the accumulator, none of them loaded yet.
     pub operands: EpilogueArgs,
     scaled: Option<Scaled>,
-    /// The user's expression, and the indices of its operands after the accumulator.
-    closure: Option<(Vec<Lowered>, Vec<ArgIndex>)>,
+    closure: Option<LoweredClosure>,
     /// Matrices for the values of the expression: C, then the others.
-    outputs: Vec<Matrix>,
+    outputs: Vec<OutputMatrix>,
+    /// Number of adjacent columns that the expression is computed for at once.
+    pub span: usize,
     /// Type of the elements of C and of the other outputs.
     elem: Elem,
     /// Type of the accumulators.
@@ -30,6 +29,30 @@ pub(crate) struct EpilogueExpression<'p> {
     depth: Scalar,
     /// Folds of the epilogue over the rows of C.
     pub folds: Option<RowFolds<'p>>,
+}
+
+/// The user's expression.
+struct LoweredClosure {
+    /// Functions of the values.
+    values: Vec<Lowered>,
+    /// Parameters of each function.
+    inputs: Vec<ClosureInput>,
+}
+
+/// Parameter of an expression that is computed for one or two columns.
+struct ClosureInput {
+    /// Index of the operand; `None` for the accumulator.
+    operand: Option<ArgIndex>,
+    /// Column: 1 for the odd column of a pair, else 0.
+    column: usize,
+}
+
+/// Matrix for the values of an expression.
+#[derive(Clone, Copy)]
+pub(crate) struct OutputMatrix {
+    pub matrix: Matrix,
+    /// Number of values that are stored at once, in adjacent columns.
+    pub count: usize,
 }
 
 /// Function and operands of `alpha * acc + beta * c`.
@@ -61,14 +84,23 @@ impl<'p> EpilogueExpression<'p> {
         });
         let closure = plan.epilogue().map(|epilogue| {
             let elements = epilogue.row_results();
-            let taken = elements.params().iter().skip(1).map(|param| operands.nth(&param.name));
-            (elements.lower(b), taken.collect())
+            let inputs = elements.inputs().map(|(name, column)| ClosureInput {
+                operand: name.map(|name| operands.nth(name)),
+                column,
+            });
+            let inputs = inputs.collect();
+            (LoweredClosure { values: elements.lower(b), inputs }, elements)
         });
+        let (closure, elements) = closure.unzip();
+        let span = if elements.as_ref().is_some_and(|of| of.has_pairs) { 2 } else { 1 };
+        let counts = elements.map_or(vec![1], |of| of.stored);
         let folds = RowFolds::new(plan, problem);
         let others = epilogue_args::outputs(b, plan, problem);
-        let outputs = [problem.c()].into_iter().chain(others).collect();
+        let matrices = [problem.c()].into_iter().chain(others);
+        let outputs = matrices.zip(counts).map(|(matrix, count)| OutputMatrix { matrix, count });
+        let outputs = outputs.collect();
         let (elem, acc) = (plan.types().c, plan.types().acc);
-        Self { problem, operands, scaled, closure, outputs, elem, acc, depth, folds }
+        Self { problem, operands, scaled, closure, outputs, span, elem, acc, depth, folds }
     }
 
     /// Returns true if accumulators are stored unchanged.
@@ -86,46 +118,52 @@ impl<'p> EpilogueExpression<'p> {
     }
 
     /// Matrices for the values of an element, in order. The first is C.
-    pub(crate) fn outputs(&self) -> &[Matrix] {
+    pub(crate) fn outputs(&self) -> &[OutputMatrix] {
         &self.outputs
     }
 
-    /// Values to store for the element of C at `at`, one for each output in the type of C, followed
-    /// by the arguments of folds. It is the j-th of the elements whose operands are in `held`.
+    /// Values to store for adjacent columns, the first of which is at `at`, in the type of C,
+    /// followed by the arguments of folds. There is an accumulator for each of the columns, and each
+    /// output takes its [`count`](OutputMatrix::count) of values. `held` returns the value of an
+    /// operand in a column.
     pub(crate) fn values(
         &self,
-        sum: Expr,
+        sums: &[Expr],
         at: ElementOfC<'_>,
-        held: &LoadedArgs,
-        j: usize,
+        held: impl Fn(ArgIndex, usize) -> Expr,
     ) -> Vec<Expr> {
-        let values = self.computed(sum, at, held, j).into_iter().enumerate();
-        let stored = |(nth, value): (usize, Expr)| match nth < self.outputs.len() {
+        let stored: usize = self.outputs.iter().map(|output| output.count).sum();
+        let values = self.computed(sums, at, held).into_iter().enumerate();
+        let stored = |(nth, value): (usize, Expr)| match nth < stored {
             true => value.cast(self.elem),
             false => value,
         };
         values.map(stored).collect()
     }
 
-    /// Value of an operand in the type of the accumulators.
-    fn taken(&self, nth: ArgIndex, held: &LoadedArgs, j: usize) -> Expr {
-        held.value(nth, j).cast(self.acc)
-    }
-
     /// Values in the type of the accumulators.
-    fn computed(&self, sum: Expr, at: ElementOfC<'_>, held: &LoadedArgs, j: usize) -> Vec<Expr> {
+    fn computed(
+        &self,
+        sums: &[Expr],
+        at: ElementOfC<'_>,
+        held: impl Fn(ArgIndex, usize) -> Expr,
+    ) -> Vec<Expr> {
         let p = self.problem;
-        let sum = match &self.scaled {
+        let scaled = sums.iter().enumerate().map(|(column, sum)| match &self.scaled {
             Some(Scaled { function, alpha, beta, c }) => {
-                let [c, alpha, beta] = [c, alpha, beta].map(|nth| self.taken(*nth, held, j));
-                function.apply([sum, c, alpha, beta, p.k.into()])
+                let [c, alpha, beta] =
+                    [c, alpha, beta].map(|nth| held(*nth, column).cast(self.acc));
+                function.apply([sum.clone(), c, alpha, beta, p.k.into()])
             }
-            None => sum,
-        };
-        let Some((closures, taken)) = &self.closure else { return vec![sum] };
+            None => sum.clone(),
+        });
+        let sums: Vec<Expr> = scaled.collect();
+        let Some(LoweredClosure { values, inputs }) = &self.closure else { return sums };
         let value = |closure: &Lowered| {
-            let sum = [sum.clone()].into_iter();
-            let params = sum.chain(taken.iter().map(|nth| self.taken(*nth, held, j)));
+            let params = inputs.iter().map(|ClosureInput { operand, column }| match operand {
+                None => sums[*column].clone(),
+                Some(nth) => held(*nth, *column).cast(self.acc),
+            });
             closure.apply(params, |name| match name {
                 "m" => p.m.into(),
                 "n" => p.n.into(),
@@ -135,7 +173,7 @@ impl<'p> EpilogueExpression<'p> {
                 other => unreachable!("EPILOGUE: it has no integer `{other}`"),
             })
         };
-        closures.iter().map(value).collect()
+        values.iter().map(value).collect()
     }
 }
 

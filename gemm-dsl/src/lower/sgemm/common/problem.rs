@@ -9,7 +9,7 @@ use crate::ir::{
     Variant,
 };
 use crate::plan::{KernelKind, Pipeline, SgemmPlan};
-use crate::spec::{Batch, Factor, Sharing};
+use crate::spec::{Batch, Factor, Pairs, Sharing};
 
 /// Matrix in global memory. Element (row, column) has the offset `row * stride + column`, or
 /// `row + column * stride` if the matrix is column-major. In a batch, the offset is relative to the
@@ -27,6 +27,14 @@ impl Matrix {
     pub(crate) fn at(&self, row: impl Into<Expr>, col: impl Into<Expr>) -> Access {
         Access::new(self.buffer, self.batch.axes().chain([row.into(), col.into()]))
     }
+}
+
+/// Extents and strides of a row-major matrix with one column for each pair of the columns in `dims`.
+/// `stride` is the leading dimension of a pitched matrix, and otherwise the number of columns.
+pub(super) fn halved([rows, cols]: [Scalar; 2], stride: Scalar) -> ([Expr; 2], [Expr; 2]) {
+    let half = Expr::from(cols) / 2;
+    let stride = if stride == cols { half.clone() } else { stride.into() };
+    ([rows.into(), half], [stride, 1.into()])
 }
 
 /// Selection of the matrices A, B and C that a kernel takes.
@@ -101,7 +109,9 @@ struct DeclaredArray {
     /// padding must be long enough, even after the last row or column. C's padding is never
     /// written.
     overhangs: bool,
-    /// Leading dimension, in elements.
+    /// True if the matrix has half as many columns as `dims` says, one for each pair.
+    halves: bool,
+    /// Leading dimension of a pitched matrix, in elements.
     stride: Scalar,
     /// Distance between the matrices of a strided batch along each axis, in elements.
     apart: Vec<Scalar>,
@@ -143,6 +153,7 @@ impl DeclaredArray {
         };
         let ([rows, cols], stride) = (self.dims, self.stride);
         let (dims, strides): ([Expr; 2], [Expr; 2]) = match self.by_col {
+            _ if self.halves => halved(self.dims, stride),
             false => ([rows.into(), readable(cols)], [stride.into(), 1.into()]),
             true => ([readable(rows), cols.into()], [1.into(), stride.into()]),
         };
@@ -322,6 +333,7 @@ impl GemmProblem {
                 dims,
                 by_col,
                 overhangs: overhangs && plan.pitched(),
+                halves: nth == 2 && plan.spec().pairs() == Pairs::One,
                 stride: dims[usize::from(!by_col)],
                 apart: Vec::new(),
             }
@@ -417,6 +429,9 @@ impl GemmProblem {
             let max = u64::from(MAX_PARTITIONS);
             b.require(Requirement::Range { scalar, min: 1, max });
         }
+        if plan.spec().pairs() != Pairs::None {
+            b.require(Requirement::Multiple { scalar: self.n, of: 2 });
+        }
         let shared = self.distribution.map(TileDistribution::sharers);
         let shared = shared.map(|TileSharers { tiles, sharers }| [tiles, sharers]);
         for scalar in shared.into_iter().flatten() {
@@ -449,6 +464,14 @@ impl GemmProblem {
         };
         for (array, width) in arrays.iter().zip([a_width, b_width, c]) {
             if array.buffer.is_none() || width == 1 {
+                continue;
+            }
+            if array.halves {
+                // Single elements of C are stored. A vector of accumulators must not pass the end of
+                // a row.
+                if !plan.pitched() {
+                    b.require(Requirement::Multiple { scalar: self.n, of: width.into() });
+                }
                 continue;
             }
             b.require(Requirement::Aligned { operand: array.operand, bytes: 16 });

@@ -101,9 +101,9 @@ fn output(
         let sum = dot_product(b, plan, problem, row, col);
         let at = ElementOfC { row: &row.into(), col: &col.into() };
         let held = finish.operands.rest(b, at, 0.into(), false);
-        let mut values = finish.values(sum, at, &held, 0).into_iter();
+        let mut values = finish.values(&[sum], at, |nth, _| held.value(nth, 0)).into_iter();
         for (output, value) in finish.outputs().iter().zip(values.by_ref()) {
-            b.store(output.at(row, col), value);
+            b.store(output.matrix.at(row, col), value);
         }
         if let Some((folds, folded)) = finish.folds.as_ref().zip(folded) {
             folds.add(b, folded, 0, values);

@@ -89,6 +89,8 @@ fn specs() -> impl Strategy<Value = SgemmSpec> {
         "epilogue: |acc, b[n]| relu(acc + b)",
         "epilogue: |acc, r[m, n], c[m, n]| relu(acc) + r + c",
         "epilogue: |acc| relu(acc)",
+        "epilogue: |acc| acc * next(acc)",
+        "epilogue: |acc, b[n]| pair(next(acc) + b, acc)",
         "epilogue: |acc| acc * 2.0",
         "epilogue: |x| x * 2.0",
     ];
