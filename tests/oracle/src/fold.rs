@@ -208,6 +208,19 @@ mod tests {
         assert!(takes("op: mean_var", &[f64::INFINITY, 1.0], f32::NAN));
     }
 
+    /// The sum of these values overflows, but not the means that a kernel combines.
+    #[test]
+    fn a_mean_is_judged_if_the_sum_overflows() {
+        let value = 2f64.powi(1014);
+        let [mean, var] = of("op: mean_var, type: f64, over: rows", &[value; 5000])[..] else {
+            panic!("two results")
+        };
+        assert!(mean.judge(value.to_bits(), Elem::F64).is_ok(), "{mean:?}");
+        assert!(mean.judge((value * 1.001).to_bits(), Elem::F64).is_err(), "{mean:?}");
+        assert!(mean.judge(f64::INFINITY.to_bits(), Elem::F64).is_err(), "{mean:?}");
+        assert_eq!(var, Folded::Unjudged);
+    }
+
     #[test]
     fn integers_wrap_and_narrow_results_overflow() {
         let spec: ReduceSpec = "type: i32".parse().expect("a line");
