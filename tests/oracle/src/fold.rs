@@ -110,6 +110,23 @@ pub fn folded(kind: Kind, plan: &ReducePlan, values: &[Number]) -> Vec<Folded> {
     }]
 }
 
+/// The `k` best values of a selection, or their indices, or both: one list for each result of the
+/// spec. There are at least `k` values.
+pub fn selected(kind: Kind, plan: &ReducePlan, values: &[Number], k: usize) -> Vec<Vec<Folded>> {
+    let best = &simple::order(kind, values)[..k];
+    let value = |at: &usize| match values[*at] {
+        Number::Float(x) if x.is_nan() => Folded::Nan,
+        value => Folded::Exactly(value),
+    };
+    let index = |at: &usize| Folded::Exactly(Number::Int(*at as i128));
+    let (values, indices) = (best.iter().map(value).collect(), best.iter().map(index).collect());
+    match (kind, plan.spec().with_value) {
+        (Kind::Max | Kind::Min, _) => vec![values],
+        (_, true) => vec![values, indices],
+        (_, false) => vec![indices],
+    }
+}
+
 fn truth(holds: bool) -> Folded {
     Folded::Exactly(Number::Int(holds.into()))
 }
