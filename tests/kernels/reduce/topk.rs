@@ -85,13 +85,13 @@ fn values_of(case: &Case, results: &[Vec<u64>]) -> Vec<Number> {
 fn orders_of_the_elements_do_not_matter() {
     let of = |x: f32| u64::from(x.to_bits());
     let len = 1500;
-    let inputs: [(&str, Box<dyn Fn(usize) -> f32>); 6] = [
-        ("ascending", Box::new(|i| i as f32)),
-        ("descending", Box::new(|i| -(i as f32))),
-        ("constant", Box::new(|_| 2.5)),
-        ("identity", Box::new(|_| f32::NEG_INFINITY)),
-        ("zeros", Box::new(|i| if i % 3 == 0 { 0.0 } else { -0.0 })),
-        ("nan", Box::new(|i| if i % 20 == 19 { f32::NAN } else { f32::INFINITY })),
+    let inputs: [(&str, fn(usize) -> f32); 6] = [
+        ("ascending", |i| i as f32),
+        ("descending", |i| -(i as f32)),
+        ("constant", |_| 2.5),
+        ("identity", |_| f32::NEG_INFINITY),
+        ("zeros", |i| if i % 3 == 0 { 0.0 } else { -0.0 }),
+        ("nan", |i| if i % 20 == 19 { f32::NAN } else { f32::INFINITY }),
     ];
     for op in OPS {
         for k in [5, 64] {
