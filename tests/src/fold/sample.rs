@@ -87,10 +87,13 @@ pub fn case_of(
     let fold = if wants < 3 { folds.get(pick(folds.len())).copied() } else { None };
     let shape = shape(random);
     let seed = random.bits();
+    // A fold of the user's selects nothing.
+    let mut spec = spec.clone();
+    spec.topk = spec.topk.filter(|_| fold.is_none());
     // Expressions that are invalid together are dropped one after the other.
     let attempts =
         [(map, finish, fold), (map, finish, None), (map, None, None), (None, None, None)];
-    let cases = attempts.into_iter().map(|given| Case::with(spec, given, shape.clone(), seed));
+    let cases = attempts.into_iter().map(|given| Case::with(&spec, given, shape.clone(), seed));
     let mut cases = cases.filter(|case| case.spec.plan().is_ok());
     cases.next().filter(Case::has_enough)
 }

@@ -435,9 +435,9 @@ pub(crate) fn topk_of_group(group: u32, block: u32) -> SpecError {
     )
 }
 
-pub(crate) fn beside_topk(key: &'static str, because: &str) -> SpecError {
+pub(crate) fn beside_topk(key: &'static str, entry: &str, because: &str) -> SpecError {
     SpecError::at_key(
         &[key, "topk"],
-        format!("`{key}` and `topk` cannot be combined: {because}; leave one of them out"),
+        format!("`{entry}` and `topk` cannot be combined: {because}; leave one of them out"),
     )
 }

@@ -37,7 +37,8 @@ pub(super) fn check(spec: &ReduceSpec, faults: &mut Faults) {
         ("launch", spec.launch == Some(LaunchForm::Once), by_launch),
     ];
     for (key, _, because) in excluded.into_iter().filter(|(_, given, _)| *given) {
-        faults.0.push(messages::beside_topk(key, because));
+        let entry = if key == "launch" { "launch: once" } else { key };
+        faults.0.push(messages::beside_topk(key, entry, because));
     }
 }
 
