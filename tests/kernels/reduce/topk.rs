@@ -80,12 +80,15 @@ fn values_of(case: &Case, results: &[Vec<u64>]) -> Vec<Number> {
         .collect()
 }
 
+/// Element of a row at an index.
+type Element = fn(usize) -> f32;
+
 /// Ascending rows are the worst input: every element is a candidate. Constant rows have none after
 /// the first, and NaNs come first.
 fn orders_of_the_elements_do_not_matter() {
     let of = |x: f32| u64::from(x.to_bits());
     let len = 1500;
-    let inputs: [(&str, fn(usize) -> f32); 6] = [
+    let inputs: [(&str, Element); 6] = [
         ("ascending", |i| i as f32),
         ("descending", |i| -(i as f32)),
         ("constant", |_| 2.5),
