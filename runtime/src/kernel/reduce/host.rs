@@ -82,8 +82,8 @@ impl<T: Elements, R: Elements> ReduceKernel<T, R> {
     /// ```
     ///
     /// # Errors
-    /// * [`Error::WrongOver`] for an `over: segments` kernel or an `over: all` kernel without `topk`, or if an extent that
-    ///   must be 1 is not.
+    /// * [`Error::WrongOver`] for an `over: segments` kernel, for an `over: all` kernel without
+    ///   `topk`, or if an extent that must be 1 is not.
     /// * [`Error::WrongExtent`] if an input does not have outer·length·inner elements.
     /// * [`Error::TooLarge`] if outer·length·inner overflows.
     /// * The errors of [`Device::upload`], [`ReduceKernel::launch`] and [`Device::download`].
