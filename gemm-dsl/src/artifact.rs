@@ -48,6 +48,8 @@ pub enum Interface {
         over: Over,
         /// Operator whose result is an index, which does not exist without elements.
         index: Option<Op>,
+        /// Number of elements of each result, if the reduction selects several.
+        topk: Option<u32>,
     },
 }
 

@@ -10,7 +10,7 @@
 //! elementwise kernel may be a tuple of two to four values, such as `(gelu(t), t)`.
 //!
 //! **Folds** `sum(e)`, `prod(e)`, `max(e)` and `min(e)` of one operand fold `e` over the columns of
-//! a row. A kernel over whole rows has them anywhere. An epilogue has them in results of rows:
+//! a row. A row kernel has them anywhere. An epilogue has them in results of rows:
 //! values after the first that depend on elements only inside of folds.
 //!
 //! **Pairs of columns.** An epilogue that contains `next(e)` or `pair(x, y)` is computed once for

@@ -76,7 +76,7 @@ impl Family for ReduceSpec {
 
     fn interface(&self) -> Interface {
         let index = self.operator().filter(|op| op.is_index());
-        Interface::Reduction { over: self.over, index }
+        Interface::Reduction { over: self.over, index, topk: self.topk }
     }
 }
 

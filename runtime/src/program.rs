@@ -319,6 +319,14 @@ impl CachedProgram {
         }
     }
 
+    /// Number of elements of each result of a reduction, if it selects several.
+    pub(crate) fn topk(&self) -> Option<u32> {
+        match self.artifact.interface {
+            Interface::Reduction { topk, .. } => topk,
+            Interface::Gemm { .. } | Interface::Elementwise { .. } => None,
+        }
+    }
+
     /// Returns true if a result may be the same array as an operand.
     pub(crate) fn is_in_place(&self) -> bool {
         matches!(self.artifact.interface, Interface::Elementwise { .. })

@@ -15,6 +15,7 @@ mod semantics;
 mod shards;
 mod shipped_tables;
 mod tickets_gpu;
+mod topk;
 mod types;
 mod views;
 use gemm_dsl::spec::{Op, Over, ReduceSpec};
@@ -142,6 +143,7 @@ pub fn trials() -> Vec<Trial> {
         shards::trials(),
         shipped_tables::trials(),
         tickets_gpu::trials(),
+        topk::trials(),
         types::trials(),
         views::trials(),
     ];

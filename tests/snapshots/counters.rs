@@ -42,6 +42,7 @@ pub fn trial(stage: &PinnedSpec) -> Trial {
             "segments" => reduce_segments(&line)?,
             "runs" => reduce_runs(&line)?,
             "numbers" => reduce_with_number(&line)?,
+            "topk" => select(&line)?,
             "scans" => scan(&line)?,
             "map" | "rows" => map(&line)?,
             _ => {
@@ -104,6 +105,21 @@ fn reduce_with_number(line: &str) -> Result<(String, LaunchReport), Error> {
     let matrix = MatrixRef::new(&input, rows, columns)?;
     let (mut value, mut index) = (device.alloc(rows)?, device.alloc_of(rows)?);
     let launched = kernel.launch(&device, (&matrix, 0.5), (&mut value, &mut index))?;
+    Ok((format!("{rows} rows, {columns} columns"), launched))
+}
+
+/// Selection from the rows of a matrix, whose elements are in no order.
+fn select(line: &str) -> Result<(String, LaunchReport), Error> {
+    let device = Device::simulator();
+    let spec = line.parse::<ReduceSpec>()?;
+    let k = spec.topk.unwrap_or(1) as usize;
+    let kernel = ReduceKernel::<f32, (f32, u32)>::new(spec)?;
+    let (rows, columns) = (2, LENGTH - LENGTH % 4);
+    let elements: Vec<f32> = (0..rows * columns).map(|i| (i * 7919 % 10007) as f32).collect();
+    let input = device.upload(&elements)?;
+    let matrix = MatrixRef::new(&input, rows, columns)?;
+    let (mut value, mut index) = (device.alloc(rows * k)?, device.alloc_of(rows * k)?);
+    let launched = kernel.launch(&device, &matrix, (&mut value, &mut index))?;
     Ok((format!("{rows} rows, {columns} columns"), launched))
 }
 

@@ -76,7 +76,7 @@ const GROUPS: [(&str, &[&str]); 8] = [
         "Computation",
         &["op", "fold", "identity", "map", "finish", "compensated", "epilogue", "scaled"],
     ),
-    ("Results", &["exclusive", "with_value"]),
+    ("Results", &["exclusive", "with_value", "topk"]),
     (
         "Arrays",
         &[

@@ -14,7 +14,7 @@ use closures::{FinishCase, MapCase};
 use gemm_dsl::ir::{Elem, Extent};
 use gemm_dsl::plan::ReducePlan;
 use gemm_dsl::spec::{Op, Over, ReduceSpec};
-use gemm_oracle::fold::{Folded, Kind, Number, folded};
+use gemm_oracle::fold::{Folded, Kind, Number, folded, selected};
 use placement::{Images, Placement};
 use std::ops::Range;
 
@@ -147,6 +147,21 @@ impl Case {
         self.spec.plan().unwrap_or_else(|faults| panic!("`{}`: {faults}", self.spec))
     }
 
+    /// Extents of each result array.
+    pub fn results(&self) -> Vec<usize> {
+        let results = self.shape.results(self.spec.over);
+        match self.spec.topk {
+            None => results,
+            Some(k) if self.spec.over == Over::All => vec![k as usize],
+            Some(k) => results.into_iter().chain([k as usize]).collect(),
+        }
+    }
+
+    /// True if each result has as many elements as a selection needs.
+    pub fn has_enough(&self) -> bool {
+        self.shape.len() >= self.spec.topk.unwrap_or(0) as usize
+    }
+
     /// Arrays of a launch with this placement.
     pub fn images(&self, placement: &Placement) -> Images {
         Images::new(self, placement)
@@ -199,7 +214,8 @@ impl Case {
     /// Returns a description of the first wrong result.
     pub fn judge(&self, outputs: &[Vec<u64>]) -> Result<(), String> {
         let (plan, results) = (self.plan(), self.spec.results());
-        let count: usize = self.shape.results(self.spec.over).iter().product();
+        let count: usize = self.results().iter().product();
+        let k = self.spec.topk.map_or(1, |k| k as usize);
         if outputs.iter().any(|output| output.len() != count) || outputs.len() != results.len() {
             return Err(format!(
                 "`{}`: not {count} results of each of {}",
@@ -209,11 +225,17 @@ impl Case {
         }
         for (output, (name, elem)) in results.iter().enumerate() {
             for (at, &bits) in outputs[output].iter().enumerate() {
-                let values = self.values(at);
-                let all = folded(self.kind, &plan, &values);
+                let values = self.values(at / k);
+                let all = match self.spec.topk {
+                    None => folded(self.kind, &plan, &values),
+                    Some(_) => {
+                        let all = selected(self.kind, &plan, &values, k);
+                        all.iter().map(|of_result| of_result[at % k]).collect()
+                    }
+                };
                 let finish = self.finish.map(|finish| finish.eval);
                 let parts: &[Folded] = if finish.is_some() { &all } else { &all[output..][..1] };
-                let len = self.len(at);
+                let len = self.len(at / k);
                 let judged = Folded::judge_finished(parts, finish, len, bits, *elem);
                 judged.map_err(|wrong| {
                     let shape = match &self.shape {

@@ -171,7 +171,7 @@ enums! {
     Interface {
         Gemm { operands, batch, pairs },
         Elementwise { operands, is_flat },
-        Reduction { over, index },
+        Reduction { over, index, topk },
     }
     Step<HostExpr> { Launch(launch), If { cond, then, otherwise }, }
     Slot { Input(n), Output(n), Temp(n), }

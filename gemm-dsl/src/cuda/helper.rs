@@ -67,10 +67,11 @@ pub(super) fn lane(elem: Elem, vector: &str, lane: u8) -> (String, bool) {
 
 /// Returns the spelling of an intrinsic whose first operand has type `first`.
 pub(super) fn spelling(f: Intrinsic, first: Ty) -> Spelling {
-    let Ty::Scalar(elem) = first else {
-        unreachable!("verified: intrinsics take numbers");
-    };
-    f.spelling(elem)
+    match first {
+        Ty::Scalar(elem) => f.spelling(elem),
+        Ty::Bool => f.info().single,
+        Ty::Vector(_) => unreachable!("verified: no intrinsic takes a vector"),
+    }
 }
 
 /// Returns the function for a conversion that a C cast cannot do; `None` if a cast can. A cast to

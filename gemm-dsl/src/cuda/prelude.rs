@@ -112,6 +112,14 @@ fn required(k: &Kernel) -> Vec<String> {
                     [&limit, &limit].map(|l| format!("<= {l}")),
                 );
             }
+            Requirement::Range { scalar, min: min @ 2.., max } => {
+                let name = k.params[scalar.param].name.clone();
+                note(name, [&min, &min].map(|min| format!(">= {min}")));
+                if max < widest(scalar) / 4 {
+                    let name = k.params[scalar.param].name.clone();
+                    note(name, [&max, &max].map(|max| format!("<= {}", power(*max))));
+                }
+            }
             Requirement::Multiple { .. }
             | Requirement::Range { .. }
             | Requirement::Piece { .. } => {}

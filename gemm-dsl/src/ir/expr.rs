@@ -122,7 +122,8 @@ impl Expr {
             Expr::Load(access) => access.ty(),
             Expr::Apply(function, _) => function.result,
             Expr::Call(f, args) => match (f.info().semantics, args.first()) {
-                (Semantics::Pack(_), _) => Ty::U32,
+                (Semantics::Pack(_) | Semantics::Ballot, _) => Ty::U32,
+                (Semantics::CountOnes, _) => Ty::I32,
                 // All other intrinsics return the type of their first operand.
                 (_, first) => first.map_or(Ty::Bool, Expr::ty),
             },

@@ -29,6 +29,8 @@ impl Extent {
     pub const FIRST: Extent = Extent("first");
     /// Length of the whole array that is cut into pieces.
     pub const TOTAL: Extent = Extent("total");
+    /// Number of elements of each result of a reduction that selects several.
+    pub const TOPK: Extent = Extent("topk");
     pub const M: Extent = Extent("m");
     pub const N: Extent = Extent("n");
     pub const K: Extent = Extent("k");

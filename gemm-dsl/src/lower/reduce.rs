@@ -5,6 +5,7 @@
 //! * `rounds` implements all other reductions: the threads of a result stride through its elements.
 //!   `params` and `shape` describe the kernel's parameters. `reader` reads the elements,
 //!   `accumulators` stores a thread's state, and `place` computes the thread's position.
+//! * `topk` selects several elements of each result, in the place of a fold.
 //! * `finish` stores results or partial results, and `long` folds segments that need a whole block.
 //! * `shards` builds the programs for arrays that are split along the reduced axis.
 
@@ -25,6 +26,7 @@ mod team;
 #[cfg(test)]
 mod tests;
 mod tiles;
+mod topk;
 
 use crate::ir::{Change, IrError, VerifiedProgram};
 use crate::plan::{ReducePlan, Share};
@@ -46,7 +48,26 @@ pub fn reduce(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
 }
 
 /// Name of the results in the head comment.
-fn noun(plan: &ReducePlan) -> &'static str {
+fn noun(plan: &ReducePlan) -> String {
+    match plan.topk() {
+        None => noun_of_one(plan).to_owned(),
+        Some(k) => {
+            let (greatest, indices) = match plan.op() {
+                Some(op @ (Op::Argmax | Op::Argmin)) => (op == Op::Argmax, true),
+                op => (op == Some(Op::Max), false),
+            };
+            let which = if greatest { "greatest" } else { "smallest" };
+            match (indices, plan.spec().with_value) {
+                (false, _) => format!("The {k} {which} values"),
+                (true, false) => format!("Indices of the {k} {which} values"),
+                (true, true) => format!("The {k} {which} values, with indices,"),
+            }
+        }
+    }
+}
+
+/// Name of a result that is one element.
+fn noun_of_one(plan: &ReducePlan) -> &'static str {
     match plan.op() {
         None => "A fold",
         Some(Op::Sum) => "Sum",

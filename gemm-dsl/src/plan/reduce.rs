@@ -14,6 +14,8 @@
 //! * `group` is a power of two. For rows and segments it is at most a warp, or the whole block. For
 //!   columns it is at most the block;
 //! * several blocks fold a row only if `group` is the whole block;
+//! * `topk` is at most 64, and needs `over: all` or `over: rows`, and as `group` a warp or the whole
+//!   block. It excludes `finish`, `tree`, `unroll_last_warp`, `shuffle`, `run` and `launch: once`;
 //! * `blocks` is at most 65,535, and excludes `run`;
 //! * `run` is at most 2^30, and a multiple of the elements of one result that a block reads per
 //!   round;
@@ -37,10 +39,12 @@
 mod decisions;
 mod messages;
 mod parts;
+mod topk;
 mod types;
 
 pub(super) use messages::widths;
 pub use parts::AccumulatorPart;
+
 pub use types::Types;
 pub(super) use types::holds;
 
@@ -146,6 +150,7 @@ impl ReduceSpec {
         check_group(self, &mut faults);
         check_blocks(self, &mut faults);
         check_run(self, &mut faults);
+        topk::check(self, &mut faults);
         let parts = parts::parts(self, types);
         check_shared(self, &parts, &mut faults);
         faults.check_acting(self);
@@ -166,6 +171,7 @@ impl ReduceSpec {
         };
         let most = match (self.blocks, share, self.over) {
             (Some(blocks), ..) => blocks,
+            (None, Share::Neighbours { .. }, Over::All) if self.topk.is_some() => topk::BLOCKS,
             (None, Share::Neighbours { .. }, Over::All) => BLOCKS,
             (None, ..) => 1,
         };

@@ -9,8 +9,8 @@ use super::table::{derived_name, given_name, spec, words};
 use crate::ir::{Elem, VECTOR_BYTES};
 use crate::target::arch::WARP;
 use acts::{
-    ALIGNED, ARGS, COLUMNS, DIMENSIONS, FOLD, INDICES, MANY, NO_FOLD, NUMBERS, SEVERAL, SHARED,
-    SHARED_TREE, SUM, VALUES, WHOLE_BLOCK,
+    ALIGNED, ARGS, COLUMNS, DIMENSIONS, EXTREMA, FOLD, INDICES, MANY, NO_FOLD, NUMBERS, SEVERAL,
+    SHARED, SHARED_TREE, SUM, VALUES, WHOLE_BLOCK,
 };
 
 words! {
@@ -147,6 +147,16 @@ spec! {
         /// index. The value is that of `map` if there is one. For elements that are equal, it is
         /// the first one, so its sign of zero and its NaN are those of the element at the index.
         with_value(bool): bool = false, "with_value", on ARGS, what(Results);
+        /// Returns the k greatest or smallest elements instead of one, k from 1 to 64, in order:
+        /// the values for `max` and `min`, the indices for `argmax` and `argmin`, both under
+        /// `with_value`. The results of an array are a vector of k elements, those of a matrix a
+        /// packed matrix (rows, k). Equal elements are in the order of their indices. NaNs come
+        /// first, and `max` and `min` distinguish the zeros as they do without the key. A row or an
+        /// array has at least k elements and, with 32-bit indices, fewer than 2^31. Each warp keeps
+        /// its best elements in registers, so `group` is a warp or the whole block. Use the whole
+        /// block and `blocks` for long rows.
+        topk(u32): Option<u32> = None::<u32>, "top{}",
+            least 1 "a selection has at least one element", on EXTREMA, what;
         /// Type of a result. Without the key: the accumulator type.
         result(ResultType): Option<ResultType> = None::<ResultType>, "result_{}", on VALUES,
             what(Results) as ReduceSpec::result_elem;
@@ -191,8 +201,8 @@ spec! {
         coarsen(u32): u32 = 1, "coarsen{}", least 1 "a thread folds at least one column",
             on COLUMNS;
         /// Maximum number of blocks that fold one result; each block loops until no elements are
-        /// left. Without the key: 1024 for a whole array, else 1. A fixed tree over the block
-        /// numbers folds the blocks' values.
+        /// left. Without the key: 1024 for a whole array, 256 under `topk`, else 1. A fixed tree
+        /// over the block numbers folds the blocks' values.
         blocks(u32): Option<u32> = None::<u32>, "blocks{}", least 1 "a result needs at least one \
                                                                      block", on SHARED;
         /// Number of consecutive elements of a result that a block folds: a multiple of a block's
@@ -304,6 +314,7 @@ impl ReduceSpec {
             ("acc", !is_f32(self.acc_elem())),
             ("result", !is_f32(self.result_elem())),
             ("compensated", self.compensated),
+            ("topk", self.topk.is_some()),
             ("over", self.over != Over::All),
             ("blocks", self.blocks.is_some()),
             ("run", self.run.is_some()),

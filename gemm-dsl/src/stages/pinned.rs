@@ -89,11 +89,12 @@ pub fn all() -> Result<Vec<PinnedSpec>, SpecErrors> {
 
 /// Returns the pinned specs whose kernels the program `texts` does not time: an elementwise kernel
 /// over arrays of any shape, one with operands of rows and columns and with results of two types,
-/// two that fold over rows, a scan that computes offsets, and a GEMM of groups of rows.
+/// two that fold over rows, a scan that computes offsets, a selection of 64 elements of each row by
+/// several blocks, and a GEMM of groups of rows.
 ///
 /// # Errors
 /// Returns an error if the generator has a bug.
-pub fn untimed() -> Result<[PinnedSpec; 6], SpecErrors> {
+pub fn untimed() -> Result<[PinnedSpec; 7], SpecErrors> {
     let gelu: MapSpec = "|x[m, n]| gelu(x), name: gelu".parse()?;
     let norm: MapSpec = "|x[m, n], mean[m], rstd[m], gamma[n]| -> (bf16, f32) \
                          { let t = (x - mean) * rstd; (t * gamma, t) }, name: norm"
@@ -107,6 +108,9 @@ pub fn untimed() -> Result<[PinnedSpec; 6], SpecErrors> {
                                (d * rstd * gamma + beta, rstd) }, name: layer_norm"
         .parse()?;
     let scan: ScanSpec = "exclusive, type: u8, name: offsets".parse()?;
+    let topk: ReduceSpec = "op: argmax, with_value, topk: 64, over: rows, group: 256, items: 2, \
+                            float4, blocks: 8, name: top64"
+        .parse()?;
     let grouped: SgemmSpec =
         "tile: 64x64x8, thread: 8x4, fragment: split, float4, stages: 3, raster: 8, \
                    blocks_per_sm: 1, batch: grouped, epilogue: |acc, bias[batch, n]| relu(acc + \
@@ -118,6 +122,7 @@ pub fn untimed() -> Result<[PinnedSpec; 6], SpecErrors> {
         PinnedSpec::new("rows", "softmax", &softmax)?,
         PinnedSpec::new("rows", "layer_norm", &layer_norm)?,
         PinnedSpec::new("scans", "offsets", &scan)?,
+        PinnedSpec::new("topk", "top64", &topk)?,
         PinnedSpec::new("batch", "grouped", &grouped)?,
     ])
 }

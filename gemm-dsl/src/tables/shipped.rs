@@ -2,8 +2,9 @@
 //!
 //! They are written by hand from measurements with `f32` on an H200.
 //! `cargo run --release -p gemm-bench --example rows` times the chosen specs and others. `mean_var`
-//! and `logsumexp` need more arithmetic per element and have rules of their own. For other element
-//! types, a vector also has 16 bytes, but another number of elements.
+//! and `logsumexp` need more arithmetic per element and have rules of their own. The rules of `topk`
+//! were chosen by the number of merges, without measurements. For other element types, a vector also
+//! has 16 bytes, but another number of elements.
 //!
 //! Conditions read only extents, so results have the same bits on every device.
 
@@ -159,6 +160,23 @@ const SEGMENTS: &[How] = &[
     plain("", "group: 4, items: 2, shuffle"),
 ];
 
+/// Rules for `topk` of rows.
+const TOPK_ROWS: &[How] = &[
+    vectors("outer < 512 && len >= 65536", "len", "group: 256, items: 4, blocks: 16"),
+    vectors("outer >= 512 && len <= 8192", "len", "block: 128, group: 32, items: 4"),
+    vectors("", "len", "group: 256, items: 4"),
+    plain("outer < 512 && len >= 65536", "group: 256, items: 4, blocks: 16"),
+    plain("outer >= 512 && len <= 8192", "block: 128, group: 32, items: 4"),
+    plain("", "group: 256, items: 4"),
+];
+
+/// Rules for `topk` of whole arrays.
+const TOPK_ALL: &[How] = &[
+    long("len <= 16384", "block: 256, items: 2, blocks: 1"),
+    long("len <= 1048576", "block: 256, items: 4, blocks: 64"),
+    long("", "block: 256, items: 4, blocks: 264"),
+];
+
 /// Maximum number of elements that a thread of these kernels holds at once.
 const MOST_HELD: u32 = 32;
 
@@ -181,6 +199,8 @@ impl How {
 pub fn tuned(what: &ReduceSpec) -> Result<KernelTable<ReduceSpec>, SpecErrors> {
     let heavy = matches!(what.operator(), Some(Op::MeanVar | Op::Logsumexp));
     let rows = match (what.over, heavy) {
+        (Over::All, _) if what.topk.is_some() => TOPK_ALL,
+        (Over::Rows, _) if what.topk.is_some() => TOPK_ROWS,
         (Over::All, false) => ALL,
         (Over::All, true) => HEAVY_ALL,
         (Over::Segments, _) => SEGMENTS,
@@ -213,7 +233,8 @@ fn row(what: &ReduceSpec, how: &str, vector: u32, float4: bool) -> Result<Reduce
     let mut spec = ReduceSpec { float4, ..how.computing(what) };
     // With fewer registers and more resident blocks, segments are 11 % faster, but all other
     // reductions up to 18 % slower.
-    spec.blocks_per_sm = (what.over != Over::Segments).then_some(1);
+    let by_compiler = what.over == Over::Segments || what.topk.is_some();
+    spec.blocks_per_sm = (!by_compiler).then_some(1);
     if spec.float4 {
         spec.items = spec.items.min((MOST_HELD / vector).max(1));
         // With byte elements, a thread folds so many columns that the accumulators would exceed

@@ -30,8 +30,14 @@ pub enum Intrinsic {
     /// Value of the lane whose index is this lane's index XOR an `I32` from 0 to 31. All 32 lanes
     /// must participate.
     ShuffleXor,
+    /// Value of the lane whose index is an `I32` from 0 to 31. All 32 lanes must participate.
+    ShuffleFrom,
     /// Bitwise OR of the words of all lanes. All 32 lanes must participate.
     OrOfLanes,
+    /// Word whose bit n is 1 if the boolean of lane n is true. All 32 lanes must participate.
+    Ballot,
+    /// Number of ones in a word, an `I32`.
+    CountOnes,
     /// Two numbers rounded to `bf16` and packed into one word, the first in its lower half.
     PackBf16,
     /// Two numbers rounded to `f16` and packed into one word, the first in its lower half.
@@ -47,6 +53,10 @@ pub enum Semantics {
     Shuffle(Shuffle),
     /// Bitwise OR of the words of a warp's lanes.
     OrOfLanes,
+    /// Booleans of a warp's lanes, as the bits of a word.
+    Ballot,
+    /// Number of ones in each lane's word.
+    CountOnes,
     /// Converts two binary32 numbers to another type, and packs them as the halves of a word.
     Pack(Elem),
 }
@@ -60,6 +70,8 @@ pub enum Shuffle {
     Up,
     /// Lane whose index differs in exactly the given bits.
     Xor,
+    /// Lane with the given index.
+    From,
 }
 
 /// CUDA spelling of a function for one floating-point type.
@@ -256,7 +268,7 @@ __device__ __forceinline__ unsigned int pack_f16(float low, float high)
 ";
 
 impl Intrinsic {
-    pub const ALL: [Intrinsic; 15] = [
+    pub const ALL: [Intrinsic; 18] = [
         Intrinsic::Fma,
         Intrinsic::Maximum,
         Intrinsic::Minimum,
@@ -269,7 +281,10 @@ impl Intrinsic {
         Intrinsic::ShuffleDown,
         Intrinsic::ShuffleUp,
         Intrinsic::ShuffleXor,
+        Intrinsic::ShuffleFrom,
         Intrinsic::OrOfLanes,
+        Intrinsic::Ballot,
+        Intrinsic::CountOnes,
         Intrinsic::PackBf16,
         Intrinsic::PackF16,
     ];
@@ -361,12 +376,28 @@ impl Intrinsic {
                     arch::OLDEST,
                 )
             },
+            Intrinsic::ShuffleFrom => IntrinsicInfo {
+                warp_wide: true,
+                ..word(
+                    2,
+                    spelled("__shfl_sync", ""),
+                    Semantics::Shuffle(Shuffle::From),
+                    arch::OLDEST,
+                )
+            },
             Intrinsic::OrOfLanes => {
                 let spelling = spelled("__reduce_or_sync", "");
                 IntrinsicInfo {
                     warp_wide: true,
                     ..word(1, spelling, Semantics::OrOfLanes, arch::REDUCTIONS)
                 }
+            }
+            Intrinsic::Ballot => IntrinsicInfo {
+                warp_wide: true,
+                ..word(1, spelled("__ballot_sync", ""), Semantics::Ballot, arch::OLDEST)
+            },
+            Intrinsic::CountOnes => {
+                word(1, spelled("__popc", ""), Semantics::CountOnes, arch::OLDEST)
             }
             Intrinsic::PackBf16 => {
                 word(2, spelled("pack_bf16", PACK_BF16), Semantics::Pack(Elem::Bf16), arch::PACKS)
@@ -394,6 +425,8 @@ impl Intrinsic {
                 (moved && operands.get(1) == Some(&Ty::I32), first)
             }
             Semantics::OrOfLanes => (first == Ty::U32, Ty::U32),
+            Semantics::Ballot => (first == Ty::Bool, Ty::U32),
+            Semantics::CountOnes => (first == Ty::U32, Ty::I32),
             Semantics::Pack(_) => (operands.iter().all(|ty| *ty == Ty::F32), Ty::U32),
         };
         (fits && operands.len() == self.info().arity).then_some(result)

@@ -81,6 +81,8 @@ impl<T, R> ReduceKernel<T, R> {
     /// | `columns` | a matrix | one for each column |
     /// | `middle` | a batch of matrices | one for each column of each matrix |
     ///
+    /// Under `topk: k`, each result is k elements: those of rows are a packed matrix (rows, k).
+    ///
     /// All inputs must have the same shape. Only a `pitched` kernel accepts padded inputs.
     ///
     /// ```
@@ -109,7 +111,8 @@ impl<T, R> ReduceKernel<T, R> {
     /// * [`Error::WrongDevice`] if an array belongs to another device.
     /// * [`Error::WrongExtent`] if a result array is too short, or if an `argmax` or `argmin` with
     ///   `over: all` has no elements and so no index. A row or column without elements gives the
-    ///   greatest index of its type instead.
+    ///   greatest index of its type instead. Under `topk`, also if a row or an array has fewer
+    ///   elements than are selected.
     /// * [`Error::Extents`] if two inputs disagree in an extent.
     /// * [`Error::WrongOperand`] for a vector in place of a matrix, or for a batch with
     ///   `over: columns`.

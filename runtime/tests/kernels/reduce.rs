@@ -5,6 +5,7 @@ mod by_name;
 mod numbers;
 mod segments;
 mod table;
+mod topk;
 mod types;
 
 use gemm_runtime::generic::Kernel;

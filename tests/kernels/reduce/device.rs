@@ -22,13 +22,7 @@ fn a_device_gives_what_the_program_gives() {
         cases(op, over, 3).iter().try_for_each(|(case, placement)| {
             let on_device = run(&OnDevice(&device), case, placement)?;
             let expected = run(&direct, case, placement)?;
-            same(format!("`{}` {:?}", case.spec, case.shape), &on_device, &expected).or_else(
-                |wrong| {
-                    // If there are no results, nothing is launched.
-                    let none = expected.results[0].is_empty() && on_device.variants.is_empty();
-                    if none { Ok(()) } else { Err(wrong) }
-                },
-            )
+            same(format!("`{}` {:?}", case.spec, case.shape), &on_device, &expected)
         })
     };
     let faults: Vec<String> = pairs().into_par_iter().map(each).filter_map(Result::err).collect();
@@ -61,7 +55,7 @@ fn samples_have_every_key_and_kind_of_shape() {
     of_spec(3, "compensated", |spec| spec.compensated);
     of_spec(60, "map", |spec| spec.map.is_some());
     of_spec(5, "finish", |spec| spec.finish.is_some());
-    of_spec(5, "fold", |spec| spec.fold.is_some());
+    of_spec(3, "fold", |spec| spec.fold.is_some());
     let lens = |case: &Case| match &case.shape {
         Shape::Tensor { len, .. } => vec![*len],
         Shape::Segments(offsets) => {

@@ -110,6 +110,23 @@ pub fn folded(kind: Kind, plan: &ReducePlan, values: &[Number]) -> Vec<Folded> {
     }]
 }
 
+/// The `k` best values of a selection, or their indices, or both: one list for each result of the
+/// spec. There are at least `k` values.
+pub fn selected(kind: Kind, plan: &ReducePlan, values: &[Number], k: usize) -> Vec<Vec<Folded>> {
+    let best = &simple::order(kind, values)[..k];
+    let value = |at: &usize| match values[*at] {
+        Number::Float(x) if x.is_nan() => Folded::Nan,
+        value => Folded::Exactly(value),
+    };
+    let index = |at: &usize| Folded::Exactly(Number::Int(*at as i128));
+    let (values, indices) = (best.iter().map(value).collect(), best.iter().map(index).collect());
+    match (kind, plan.spec().with_value) {
+        (Kind::Max | Kind::Min, _) => vec![values],
+        (_, true) => vec![values, indices],
+        (_, false) => vec![indices],
+    }
+}
+
 fn truth(holds: bool) -> Folded {
     Folded::Exactly(Number::Int(holds.into()))
 }
@@ -206,6 +223,19 @@ mod tests {
         assert!(takes("op: logsumexp", &[f64::INFINITY, f64::NEG_INFINITY], f32::INFINITY));
         assert!(takes("op: logsumexp", &[f64::INFINITY, f64::NAN], f32::NAN));
         assert!(takes("op: mean_var", &[f64::INFINITY, 1.0], f32::NAN));
+    }
+
+    /// The sum of these values overflows, but not the means that a kernel combines.
+    #[test]
+    fn a_mean_is_judged_if_the_sum_overflows() {
+        let value = 2f64.powi(1014);
+        let [mean, var] = of("op: mean_var, type: f64, over: rows", &[value; 5000])[..] else {
+            panic!("two results")
+        };
+        assert!(mean.judge(value.to_bits(), Elem::F64).is_ok(), "{mean:?}");
+        assert!(mean.judge((value * 1.001).to_bits(), Elem::F64).is_err(), "{mean:?}");
+        assert!(mean.judge(f64::INFINITY.to_bits(), Elem::F64).is_err(), "{mean:?}");
+        assert_eq!(var, Folded::Unjudged);
     }
 
     #[test]

@@ -146,7 +146,7 @@ impl Images {
             let (elem, nth) = (spec.index.elem(), inputs.len());
             inputs.push(Image::new(elem, &[offsets.len()], start(nth), &[]).filled(offsets));
         }
-        let extents = shape.results(spec.over);
+        let extents = case.results();
         let outputs = spec.results().into_iter().enumerate();
         let outputs =
             outputs.map(|(n, (_, elem))| Image::new(elem, &extents, start(n + 1), &[])).collect();

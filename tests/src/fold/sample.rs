@@ -63,7 +63,7 @@ pub fn has_bits_of_both(case: &Case) -> bool {
 }
 
 /// Case of a spec with test expressions, if any are valid for it, and random inputs. None if the
-/// spec is invalid.
+/// spec is invalid, or if the drawn shape has too few elements for a selection.
 pub fn case(spec: &ReduceSpec, random: &mut Random) -> Option<Case> {
     case_of(spec, random, |random| shape(spec.over, random))
 }
@@ -87,11 +87,15 @@ pub fn case_of(
     let fold = if wants < 3 { folds.get(pick(folds.len())).copied() } else { None };
     let shape = shape(random);
     let seed = random.bits();
+    // A fold of the user's selects nothing.
+    let mut spec = spec.clone();
+    spec.topk = spec.topk.filter(|_| fold.is_none());
     // Expressions that are invalid together are dropped one after the other.
     let attempts =
         [(map, finish, fold), (map, finish, None), (map, None, None), (None, None, None)];
-    let cases = attempts.into_iter().map(|given| Case::with(spec, given, shape.clone(), seed));
-    cases.into_iter().find(|case| case.spec.plan().is_ok())
+    let cases = attempts.into_iter().map(|given| Case::with(&spec, given, shape.clone(), seed));
+    let mut cases = cases.filter(|case| case.spec.plan().is_ok());
+    cases.next().filter(Case::has_enough)
 }
 
 /// Random length, arbitrary or close to the sizes of threads, groups and blocks.

@@ -134,11 +134,11 @@ impl<'s> Shards<'s> {
 /// Launches a program. It is an error if the launch changes its inputs.
 fn run(program: &VerifiedProgram, images: &mut Images, what: &str) -> Result<Vec<Variant>, String> {
     let before = images.inputs.clone();
-    let variants = simulate(program, images).map_err(|error| format!("{what}: {error}"))?;
+    let steps = simulate(program, images).map_err(|error| format!("{what}: {error}"))?;
     if images.inputs != before {
         return Err(format!("{what}: an input is written"));
     }
-    Ok(variants)
+    Ok(steps.into_iter().map(|step| step.variant).collect())
 }
 
 /// Cuts `len` elements between runs into `shards` ranges, some of which are empty.

@@ -5,7 +5,7 @@ use super::placement::{Image, Images, Placement, poison};
 use gemm_dsl::Plan;
 use gemm_dsl::ir::contract::{ArrayAxis, ArrayPlace, BoundArray, ContractError, Region};
 use gemm_dsl::ir::program::{
-    BindError, KernelLaunch, PackedLayout, ProgramBackend, TempFill, Temporary,
+    BindError, ExecutedLaunch, KernelLaunch, PackedLayout, ProgramBackend, TempFill, Temporary,
 };
 use gemm_dsl::ir::{HostError, Variant, VerifiedProgram};
 use gemm_dsl::spec::ReduceSpec;
@@ -67,7 +67,8 @@ impl Machine for Simulator {
             ),
         };
         self.0.replace(Some((case.spec.clone(), Rc::clone(&program))));
-        simulate(&program, images).map_err(|error| error.to_string())
+        let steps = simulate(&program, images).map_err(|error| error.to_string())?;
+        Ok(steps.into_iter().filter(|step| step.is_launched).map(|step| step.variant).collect())
     }
 }
 
@@ -168,11 +169,22 @@ impl ProgramBackend for Harness<'_> {
     }
 }
 
+/// Launch of a program, or a step whose grid is empty.
+#[derive(Clone, Copy, Debug)]
+pub struct SimulatedStep {
+    pub variant: Variant,
+    /// False if the grid is empty, so that nothing is launched.
+    pub is_launched: bool,
+}
+
 /// Executes a program as a launch does and copies its results into the images.
 ///
 /// # Errors
 /// Returns the failure of the program.
-pub fn simulate(program: &VerifiedProgram, images: &mut Images) -> Result<Vec<Variant>, Failure> {
+pub fn simulate(
+    program: &VerifiedProgram,
+    images: &mut Images,
+) -> Result<Vec<SimulatedStep>, Failure> {
     let extents = program.extents.iter().map(|extent| (*extent, images.extent(*extent)));
     let takes = |name: &str| program.arguments.iter().any(|argument| argument.name == name);
     let numbers = images.numbers.iter().filter(|(name, _)| takes(name));
@@ -195,5 +207,9 @@ pub fn simulate(program: &VerifiedProgram, images: &mut Images) -> Result<Vec<Va
         image.memory = array.whole.bits();
     }
     let variant = |id| program.kernel(id).contract().variant;
-    Ok(run.launches.iter().map(|launch| variant(launch.kernel)).collect())
+    let step = |launch: &ExecutedLaunch<()>| SimulatedStep {
+        variant: variant(launch.kernel),
+        is_launched: launch.report.is_some(),
+    };
+    Ok(run.launches.iter().map(step).collect())
 }

@@ -16,5 +16,15 @@ const _: ReduceKernel = reduce_kernel!(name: __);
 const _: ReduceKernel = reduce_kernel!(name: ünder);
 const _: ReduceKernel = reduce_kernel!(launch: tiles, map: |x| x * x);
 const _: ReduceKernel = reduce_kernel!(launch: tiles, blocks: 8);
+const _: ReduceKernel = reduce_kernel!(op: sum, topk: 8);
+const _: ReduceKernel = reduce_kernel!(op: max, topk: 0);
+const _: ReduceKernel = reduce_kernel!(op: max, topk: 65);
+const _: ReduceKernel = reduce_kernel!(op: max, topk: 8, over: columns);
+const _: ReduceKernel = reduce_kernel!(op: max, topk: 8, over: rows, group: 8);
+const _: ReduceKernel = reduce_kernel!(op: max, topk: 8, finish: |x| x + 1.0);
+const _: ReduceKernel = reduce_kernel!(op: max, topk: 8, shuffle);
+const _: ReduceKernel = reduce_kernel!(op: max, topk: 8, run: 1024);
+const _: ReduceKernel = reduce_kernel!(op: max, topk: 8, launch: once);
+const _: ReduceKernel = reduce_kernel!(op: max, topk: 8, launch: tiles);
 
 fn main() {}

@@ -9,7 +9,7 @@ use gemm_dsl::plan::ReducePlan;
 use gemm_dsl::spec::ReduceSpec;
 use gemm_oracle::UNIT;
 use gemm_oracle::depth::Depth;
-use gemm_oracle::fold::{Finish, Folded, Kind, Number, folded};
+use gemm_oracle::fold::{Finish, Folded, Kind, Number, folded, selected};
 use rayon::prelude::*;
 
 /// Limit on the number of elements that are reduced to check a sample of results.
@@ -94,16 +94,22 @@ impl Results<'_> {
     ) -> Result<(), String> {
         let len = self.len(at);
         let kind = Kind::of(self.spec).ok_or("a user-defined fold has no reference")?;
-        let parts = if len > ONE_BY_ONE {
+        let kept = self.problem.fold.kept();
+        let (result, rank) = (at / kept, at % kept);
+        let parts = if len > ONE_BY_ONE && kept == 1 {
             vec![self.of_many(plan, kind, len)?]
         } else {
             let (_, length, inner) = self.problem.size();
             let first = match self.offsets {
-                Some(offsets) => offsets[at] as usize,
-                None => at / inner * length * inner + at % inner,
+                Some(offsets) => offsets[result] as usize,
+                None => result / inner * length * inner + result % inner,
             };
             let values = (0..len).map(|k| self.value(first + k * inner));
-            folded(kind, plan, &values.collect::<Vec<_>>())
+            let values = values.collect::<Vec<_>>();
+            match kept {
+                1 => folded(kind, plan, &values),
+                _ => selected(kind, plan, &values, kept).iter().map(|all| all[rank]).collect(),
+            }
         };
         let finish: Option<Finish> = (self.problem.fold == Fold::Norm).then_some(root);
         for (output, (name, elem)) in elems.iter().enumerate() {
@@ -254,6 +260,18 @@ mod tests {
     }
 
     #[test]
+    fn a_selection_is_right_and_an_exchange_is_not() {
+        for (shape, along) in [(&[5, 300][..], Along::Axis(1)), (&[2000], Along::Whole)] {
+            let problem = problem(shape, along, Fold::Topk);
+            let results = problem.results(None);
+            assert_eq!(checked(&problem, true, |_| {}), Ok(results), "{problem}");
+            let exchanged = |bits: &mut [Vec<u64>]| bits[1].swap(3, 4);
+            let wrong = checked(&problem, true, exchanged).expect_err("two wrong indices");
+            assert!(wrong.contains("index 3"), "{problem}: {wrong}");
+        }
+    }
+
+    #[test]
     fn every_fold_is_right_and_a_change_is_not() {
         for fold in Fold::OF_ROWS {
             for axis in 0..3 {
@@ -303,7 +321,8 @@ mod tests {
 
     #[test]
     fn the_reference_of_long_arrays_is_that_of_others() {
-        let cases = Fold::value_variants().iter().map(|fold| (*fold, DataType::F32));
+        let folds = Fold::value_variants().iter().filter(|fold| fold.kept() == 1);
+        let cases = folds.map(|fold| (*fold, DataType::F32));
         let cases = cases.chain([(Fold::Sum, DataType::I32), (Fold::Sum, DataType::F64)]);
         for (fold, element) in cases {
             let problem = ReductionProblem { element, ..problem(&[2500], Along::Whole, fold) };

@@ -200,6 +200,7 @@ impl<'l> ReductionLaunch<'l> {
         let segments = segments.transpose()?;
         let (outer, _, inner) = size;
         let results = segments.as_ref().map_or(outer * inner, Ends::len);
+        let results = results * chosen.spec.topk.map_or(1, |k| k as usize);
         let mut outputs = Vec::new();
         for (name, elem) in chosen.spec.results() {
             outputs.push((name, Output::poisoned(device, elem, results)?));

@@ -25,12 +25,19 @@ pub enum Fold {
     Logsumexp,
     /// Compensated sum, which also adds up its rounding errors
     Compensated,
+    /// The 64 largest elements and their indices
+    Topk,
 }
 
 impl Fold {
     /// Operations on rows and columns.
     pub const OF_ROWS: [Self; 7] =
         [Self::Sum, Self::Max, Self::Argmax, Self::Norm, Self::Dot, Self::MeanVar, Self::Logsumexp];
+
+    /// Number of elements of each result.
+    pub fn kept(self) -> usize {
+        if self == Self::Topk { 64 } else { 1 }
+    }
 
     pub fn name(self) -> &'static str {
         match self {
@@ -42,6 +49,7 @@ impl Fold {
             Self::MeanVar => "mean_var",
             Self::Logsumexp => "logsumexp",
             Self::Compensated => "compensated",
+            Self::Topk => "topk",
         }
     }
 
@@ -56,6 +64,7 @@ impl Fold {
             Self::MeanVar => "op: mean_var",
             Self::Logsumexp => "op: logsumexp",
             Self::Compensated => "op: sum, compensated",
+            Self::Topk => "op: argmax, with_value, topk: 64",
         }
     }
 }
@@ -170,7 +179,7 @@ impl ReductionProblem {
     /// Returns the number of results of each output, given the number of segments.
     pub fn results(&self, segments: Option<usize>) -> usize {
         let (outer, _, inner) = self.size();
-        segments.unwrap_or(outer * inner)
+        segments.unwrap_or(outer * inner) * self.fold.kept()
     }
 
     /// Returns the bytes of all inputs.

@@ -30,6 +30,8 @@ struct Sizes {
     elements: u32,
     /// Tensors, each with the axes that are reduced.
     tensors: &'static [(&'static [usize], &'static [usize])],
+    /// Matrices from whose rows 64 elements are selected, and the length of such an array.
+    selections: (&'static [[usize; 2]], usize),
     /// Number of elements of segmented arrays.
     segments: usize,
     /// Mean numbers of elements in a segment.
@@ -51,6 +53,7 @@ const GPU: Sizes = Sizes {
         (&[1024, 1024], &[0, 1]),
         (&[64, 1024], &[0, 1]),
     ],
+    selections: (&[[8192, 4096], [1024, 1 << 16], [64, 1 << 20]], 1 << 24),
     segments: 1 << 26,
     averages: &[8, 64, 1024, 32768],
 };
@@ -68,6 +71,7 @@ const SIMULATOR: Sizes = Sizes {
         (&[4096, 8], &[1]),
         (&[8, 4096], &[0]),
     ],
+    selections: (&[[20, 300], [3, 5000]], 1 << 14),
     segments: 1 << 14,
     averages: &[8, 64, 1024],
 };
@@ -95,6 +99,7 @@ pub fn problems(kind: Kind, simulator: bool) -> Vec<ReductionProblem> {
                     }
                 }
             }
+            all.push(problem(&[sizes.selections.1], Along::Whole, Fold::Topk, DataType::F32));
             for element in ELEMENTS {
                 all.push(problem(&[1 << sizes.elements], Along::Whole, Fold::Sum, element));
             }
@@ -106,6 +111,9 @@ pub fn problems(kind: Kind, simulator: bool) -> Vec<ReductionProblem> {
                         all.push(problem(shape, Along::Axis(axis), fold, DataType::F32));
                     }
                 }
+            }
+            for shape in sizes.selections.0 {
+                all.push(problem(shape, Along::Axis(1), Fold::Topk, DataType::F32));
             }
         }
         Kind::Segments => {

@@ -138,6 +138,15 @@ impl Machine<'_> {
                 self.shuffle(name, *shuffle, operands, regs, mask, out)?;
             }
             Lane::OrOfLanes(name, operand) => self.or_of_lanes(name, operand, regs, mask, out)?,
+            Lane::Ballot(name, operand) => {
+                self.converged(name, mask)?;
+                *out = Lanes([self.pred(operand, regs, mask)?; WARP]);
+            }
+            Lane::CountOnes(operand) => {
+                let mut value = Lanes::ZERO;
+                self.compute(operand, regs, mask, &mut value)?;
+                out.0 = value.0.map(u32::count_ones);
+            }
             Lane::Pack(elem, operands) => self.pack(*elem, operands, regs, mask, out)?,
             Lane::Part(vector, elem, i) => {
                 self.part_of(vector, *elem, (*i).into(), regs, mask, out)?
@@ -283,6 +292,7 @@ impl Machine<'_> {
                 Shuffle::Down => l,
                 Shuffle::Up => l.checked_sub(by).unwrap_or(l),
                 Shuffle::Xor => l ^ by,
+                Shuffle::From => by,
             };
             if self.existing >> source & 1 == 0 {
                 return Err(fault());

@@ -134,6 +134,16 @@ impl Lowering<'_, '_> {
                 self.cost.add(IrClass::Shuffle);
                 Lane::OrOfLanes(f.info().single.name, Box::new(operand))
             }
+            Semantics::Ballot => {
+                let operand = self.pred(&args[0]);
+                self.cost.add(IrClass::Shuffle);
+                Lane::Ballot(f.info().single.name, Box::new(operand))
+            }
+            Semantics::CountOnes => {
+                let operand = self.lane(&args[0]);
+                self.cost.add(IrClass::Integer);
+                Lane::CountOnes(Box::new(operand))
+            }
             Semantics::Pack(elem) => {
                 let operands = [self.lane(&args[0]), self.lane(&args[1])];
                 self.cost.add(IrClass::Float);
@@ -260,7 +270,10 @@ impl Lowering<'_, '_> {
                 self.cost.add(if fma { IrClass::Fma } else { IrClass::Float });
                 Wide::Function(f64, operands)
             }
-            Semantics::OrOfLanes | Semantics::Pack(_) => {
+            Semantics::OrOfLanes
+            | Semantics::Ballot
+            | Semantics::CountOnes
+            | Semantics::Pack(_) => {
                 unreachable!("verified: it gives a word")
             }
         }

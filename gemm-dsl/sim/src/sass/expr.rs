@@ -131,6 +131,16 @@ impl Compiler<'_, '_> {
                 let operand = self.lane(operand);
                 self.values.fresh(vec![operand], SassCost::others(2))
             }
+            // `VOTE`.
+            Lane::Ballot(_, operand) => {
+                let operand = self.pred(operand);
+                self.values.fresh(vec![operand], SassCost::others(1))
+            }
+            // `POPC`.
+            Lane::CountOnes(operand) => {
+                let operand = self.lane(operand);
+                self.values.op(Operation::CountOnes, &[operand], SassCost::others(1))
+            }
             Lane::Pack(elem, operands) => {
                 let operands = [self.lane(&operands[0]), self.lane(&operands[1])];
                 self.values.op(Operation::Pack(*elem), &operands, FLOAT)

@@ -33,6 +33,7 @@ pub(super) enum Operation {
     /// Function of numbers, identified by its address.
     Function(usize),
     Convert(Elem, Elem),
+    CountOnes,
     /// Two numbers, converted and packed as the halves of a word.
     Pack(Elem),
     Vector,

@@ -96,6 +96,31 @@ fn shuffle_takes_from_the_lane_with_other_bits() {
     }
 }
 
+/// Each lane reads the lane that it names.
+#[test]
+fn a_shuffle_reads_the_named_lane() {
+    let mut b = bench(64, 1, [64, 64]);
+    let from = (tid() * 7 + 3) % 32;
+    let value = Expr::Call(Intrinsic::ShuffleFrom, vec![b.read(tid()), from]);
+    b.write(tid(), value);
+    let (out, _) = b.run().expect("the kernel is right");
+    let from = |i: usize| i / 32 * 32 + (i * 7 + 3) % 32;
+    assert!((0..64).all(|i| out[i] == from(i) as f32), "{out:?}");
+}
+
+/// A ballot has a bit for each lane of the warp, and all lanes count its ones.
+#[test]
+fn a_ballot_collects_the_booleans_of_a_warp() {
+    let mut b = bench(64, 1, [64, 64]);
+    let votes = Expr::Call(Intrinsic::Ballot, vec![(tid() % 3).equals(0)]);
+    let votes = b.k.let_("votes", votes);
+    let below = Expr::Call(Intrinsic::CountOnes, vec![votes & Expr::U32(0xffff)]);
+    b.write(tid(), below.cast(Elem::F32));
+    let (out, _) = b.run().expect("the kernel is right");
+    let ones = |warp: usize| (32 * warp..32 * warp + 16).filter(|i| i % 3 == 0).count() as f32;
+    assert!((0..64).all(|i| out[i] == ones(i / 32)), "{out:?}");
+}
+
 /// The sum over 0 .. tid agrees for a divergent loop, a loop with a parameter as bound, and an
 /// unrolled loop.
 #[test]

@@ -52,9 +52,11 @@ fn kernels() -> Vec<VerifiedKernel> {
             kernels.push(kernel(elem, |b, [global, _]| {
                 let x = at(global).load();
                 let operands = match f {
-                    Intrinsic::ShuffleDown | Intrinsic::ShuffleUp | Intrinsic::ShuffleXor => {
-                        vec![x, 1.into()]
-                    }
+                    Intrinsic::ShuffleDown
+                    | Intrinsic::ShuffleUp
+                    | Intrinsic::ShuffleXor
+                    | Intrinsic::ShuffleFrom => vec![x, 1.into()],
+                    Intrinsic::Ballot => vec![Expr::truth()],
                     _ => vec![x; f.info().arity],
                 };
                 _ = b.let_("y", Expr::Call(f, operands));

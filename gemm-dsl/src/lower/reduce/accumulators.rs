@@ -1,7 +1,8 @@
 //! Accumulators of a thread in a reduction kernel.
 
-use super::fold::{Cell, Fold};
+use super::fold::{Cell, Fold, LoadedElements};
 use super::place::FoldPlace;
+use super::reader::Consumer;
 use crate::ir::{Access, BufferId, Expr, KernelBuilder, Var};
 
 /// Accumulators of a thread, for each of its results.
@@ -51,6 +52,27 @@ impl FoldAccumulators {
             for (part, identity) in self.cells(w).iter().zip(identity) {
                 part.set(b, identity.clone());
             }
+        });
+    }
+}
+
+/// Fold of the elements into a thread's accumulators.
+pub(super) struct Folding<'f> {
+    pub(super) fold: &'f Fold,
+    pub(super) place: &'f FoldPlace,
+    pub(super) kept: &'f FoldAccumulators,
+}
+
+impl Consumer for Folding<'_> {
+    fn begin(&self, b: &mut KernelBuilder, is_there: Expr, first: Expr) {
+        self.place.each(b, |b, w| {
+            self.fold.begin(b, &self.kept.cells(w), is_there.clone(), first.clone());
+        });
+    }
+
+    fn absorb(&self, b: &mut KernelBuilder, loaded: &dyn Fn(Option<Expr>) -> LoadedElements) {
+        self.place.each(b, |b, w| {
+            self.fold.absorb(b, &self.kept.cells(w.clone()), &loaded(w));
         });
     }
 }

@@ -102,7 +102,7 @@ pub(super) struct LoadedElements {
 
 impl LoadedElements {
     /// Index of an element in the whole result.
-    fn position(&self, index: Expr) -> Expr {
+    pub(super) fn position(&self, index: Expr) -> Expr {
         self.before.iter().cloned().fold(index, |index, before| before + index)
     }
 
@@ -131,12 +131,15 @@ impl Fold {
             Some(Op::Sum) if plan.spec().compensated => FoldKind::Compensated,
             Some(Op::Sum) => FoldKind::Value(Operator::Fold(FoldOp::Sum)),
             Some(Op::Prod) => FoldKind::Value(Operator::Fold(FoldOp::Prod)),
+            Some(op @ (Op::Max | Op::Min)) if plan.topk().is_some() => {
+                FoldKind::Arg(arg::Arg::new(b, op == Op::Max, types, false))
+            }
             Some(Op::Max) => FoldKind::Value(Operator::Fold(FoldOp::Max)),
             Some(Op::Min) => FoldKind::Value(Operator::Fold(FoldOp::Min)),
             Some(Op::Any) => FoldKind::Value(Operator::Any),
             Some(Op::All) => FoldKind::Value(Operator::All),
             Some(op @ (Op::Argmax | Op::Argmin)) => {
-                FoldKind::Arg(arg::Arg::new(b, op == Op::Argmax, types))
+                FoldKind::Arg(arg::Arg::new(b, op == Op::Argmax, types, true))
             }
             Some(Op::MeanVar) => FoldKind::Moments,
             Some(Op::Logsumexp) => FoldKind::Logsumexp(logsumexp::Logsumexp::new(b)),
@@ -291,6 +294,15 @@ impl Fold {
         }
     }
 
+    /// Returns true if an element beats another one, each with its index if the operator keeps
+    /// indices.
+    pub(super) fn wins(&self, element: &[Expr], best: &[Expr]) -> Expr {
+        match &self.kind {
+            FoldKind::Arg(arg) => arg.wins(element, best),
+            _ => unreachable!("plan: `topk` has an operator that compares elements"),
+        }
+    }
+
     /// Combines another accumulator into the variables of this one.
     pub(super) fn combine_into(&self, b: &mut KernelBuilder, kept: &[Cell], right: &[Expr]) {
         let left: Vec<Expr> = kept.iter().map(Cell::get).collect();
@@ -304,7 +316,7 @@ impl Fold {
     pub(super) fn values(&self, b: &mut KernelBuilder, all: &[Expr]) -> Vec<Expr> {
         match &self.kind {
             FoldKind::Value(operator) => vec![operator.value(all[0].clone(), self.types)],
-            FoldKind::Arg(_) if self.with_value => all.to_vec(),
+            FoldKind::Arg(_) if self.with_value || all.len() == 1 => all.to_vec(),
             FoldKind::Arg(_) => vec![all[1].clone()],
             FoldKind::Compensated => vec![compensated::value(all)],
             FoldKind::Moments => moments::values(b, all, self.types),

@@ -1,6 +1,6 @@
 //! Segments that are too long for one group of threads.
 
-use super::accumulators::FoldAccumulators;
+use super::accumulators::{FoldAccumulators, Folding};
 use super::expressions::Expressions;
 use super::finish::{Destination, Finish};
 use super::fold::Fold;
@@ -88,7 +88,7 @@ impl LongSegments<'_> {
                         missing,
                         wide: false,
                     };
-                    reader.rounds(b, p, kept);
+                    reader.rounds(b, p, &Folding { fold, place, kept });
                     let finish = Finish { plan, fold, expressions, place, params: p, wide: false };
                     team.by_block(b, values(&kept.cells(None)), &mut |b, all| {
                         finish.store(b, Destination::Results, None, all);

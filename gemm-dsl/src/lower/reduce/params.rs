@@ -31,6 +31,8 @@ pub(super) struct Params {
     pub(super) shard: Option<Shard>,
     /// Number of elements of a run, if blocks fold runs.
     pub(super) run: Option<Const>,
+    /// Number of elements of a result, if the kernel selects several.
+    pub(super) k: Option<Const>,
     pub(super) role: Role,
 }
 
@@ -65,7 +67,8 @@ impl Params {
         };
         let [outer, inner] = [outer, inner].map(|extent| extent.map(Expr::from));
         let run = self.run.map(|run| Expr::from(run).wide());
-        ReduceShape { plan, role: self.role, run, n: self.n.into(), outer, inner }
+        let k = self.k.map(|k| Expr::from(k).wide());
+        ReduceShape { plan, role: self.role, run, n: self.n.into(), outer, inner, k }
     }
 
     /// Converts an index in the shard to the index in the whole result.
@@ -154,8 +157,9 @@ pub(super) fn params(
         }
         Blocks::One | Blocks::InTurn(_) => None,
     };
+    let k = plan.topk().map(|k| b.constant("K", k as i32, "elements of a result"));
     let params =
-        Params { inputs, outputs, partials, tickets, numbers, n, results, shard, run, role };
+        Params { inputs, outputs, partials, tickets, numbers, n, results, shard, run, k, role };
     params.declare_inputs(b, plan, &names, wide && reads);
     params.declare_others(b, plan, wide && reads);
     params
@@ -251,7 +255,12 @@ pub(super) fn requirements(b: &mut KernelBuilder, plan: &ReducePlan, fold: &Fold
     let all = p.shard.map_or(p.n, |shard| shard.total);
     if plan.spec().index == IndexType::U32 && fold.keeps_indices() {
         let max = u64::from(u32::MAX) - 1;
-        b.require(Requirement::Range { scalar: all, min: 0, max });
+        // Elements past the end have indices, too, and these must not wrap.
+        let max = if plan.topk().is_some() { i32::MAX as u64 } else { max };
+        let min = plan.topk().unwrap_or(0).into();
+        b.require(Requirement::Range { scalar: all, min, max });
+    } else if let Some(k) = plan.topk() {
+        b.require(Requirement::Range { scalar: all, min: k.into(), max: u64::MAX });
     }
     if let (Some(Shard { first, total }), Blocks::Runs(run)) = (p.shard, plan.blocks()) {
         b.require(Requirement::Piece { first, len: p.n, total, of: run.into() });

@@ -173,6 +173,11 @@ impl FoldPlace {
         if index.is_empty() { vec![0.into()] } else { index }
     }
 
+    /// Indices of a result that consists of several elements, without the index of the element.
+    pub(super) fn selected(&self) -> Vec<Expr> {
+        self.outer().into_iter().collect()
+    }
+
     /// Indices of a block's partial result, for a result that must exist. Partial results of
     /// neighbouring columns are adjacent.
     pub(super) fn partial(&self, block: Expr, w: Option<Expr>) -> Vec<Expr> {

@@ -1,6 +1,5 @@
 //! Reading of a thread's elements, round by round.
 
-use super::accumulators::FoldAccumulators;
 use super::expressions::{ElementIndex, Expressions};
 use super::fold::{Fold, LoadedElements};
 use super::params::Params;
@@ -23,8 +22,17 @@ pub(super) struct ElementReader<'r> {
     pub(super) wide: bool,
 }
 
+/// Use of the elements that a thread reads.
+pub(super) trait Consumer {
+    /// Prepares for elements. `first` is the index of the thread's first element, if it has one.
+    fn begin(&self, b: &mut KernelBuilder, is_there: Expr, first: Expr);
+
+    /// Takes the elements that the thread has loaded; `loaded` describes those of a column.
+    fn absorb(&self, b: &mut KernelBuilder, loaded: &dyn Fn(Option<Expr>) -> LoadedElements);
+}
+
 impl ElementReader<'_> {
-    pub(super) fn rounds(&self, b: &mut KernelBuilder, p: &Params, kept: &FoldAccumulators) {
+    pub(super) fn rounds(&self, b: &mut KernelBuilder, p: &Params, to: &impl Consumer) {
         let (plan, place, group) = (self.plan, self.place, self.place.group);
         let vector = self.vector() as i32;
         let Round { items, elements: round } = Round::new(b, plan, group, self.round);
@@ -42,9 +50,7 @@ impl ElementReader<'_> {
             let first = from.clone() + lane;
             let position = p.position(first.clone());
             let is_there = first.lt(end.clone());
-            place.each(b, |b, w| {
-                self.fold.begin(b, &kept.cells(w), is_there.clone(), position.clone());
-            });
+            to.begin(b, is_there, position);
         }
         let name = self.round;
         let stride = match &place.split {
@@ -73,7 +79,7 @@ impl ElementReader<'_> {
                 ragged: ragged.cloned(),
             };
             let absorb = |b: &mut KernelBuilder, ragged: Option<&Expr>| {
-                place.each(b, |b, w| self.fold.absorb(b, &kept.cells(w.clone()), &held(ragged, w)));
+                to.absorb(b, &|column| held(ragged, column));
             };
             let whole = b.block(|b| {
                 self.load(b, p, &held(None, None));

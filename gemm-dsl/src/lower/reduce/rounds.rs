@@ -2,19 +2,22 @@
 //! until none are left. If several blocks fold a result, each stores a partial result. A fixed tree
 //! over the block numbers folds the partial results.
 
-use super::accumulators::FoldAccumulators;
+use super::accumulators::{FoldAccumulators, Folding};
 use super::expressions::{Expressions, Needs};
 use super::finish::Finish;
 use super::fold::Fold;
 use super::long::LongSegments;
-use super::params::{geometry, params, requirements};
+use super::params::{Params, geometry, params, requirements};
 use super::place::{FoldPlace, Folds};
 use super::reader::ElementReader;
 use super::role::Role;
 use super::shape::{ReduceShape, add_numbers};
 use super::team::Team;
+use super::topk::Selection;
 use crate::ir::program::{Argument, KernelId, Program, Slot, Step};
-use crate::ir::{Expr, IrError, KernelBuilder, Operand, Variant, VerifiedKernel, VerifiedProgram};
+use crate::ir::{
+    Const, Expr, IrError, KernelBuilder, Operand, Variant, VerifiedKernel, VerifiedProgram,
+};
 use crate::lower::tickets;
 use crate::plan::{Blocks, ReducePlan};
 use crate::spec::Over;
@@ -149,51 +152,67 @@ pub(super) fn kernel(
         _ => part.identity.clone(),
     });
     let identity: Vec<Expr> = identity.collect();
-    let kept = FoldAccumulators::new(&mut b, &fold, &identity, &place);
-    let tid = place.tid.clone();
-    let mut team = Team {
-        plan,
-        fold: &fold,
-        identity: identity.clone(),
-        block,
-        tid,
-        folds_twice: role == Role::Once,
-        shared: None,
-    };
-    if reads {
-        let missing = missing_of(&fold, &identity);
-        let reader = ElementReader {
+    if plan.topk().is_some() {
+        let missing = identity[0].clone();
+        let (fold, expressions, place, params) = (&fold, &expressions, &place, &params);
+        Selection { plan, fold, expressions, place, params, missing, wide }.build(&mut b, role);
+    } else {
+        let kernel = FoldKernel {
             plan,
-            fold: &fold,
-            expressions: &expressions,
-            place: &place,
-            round: "ROUND",
-            missing,
+            role,
             wide,
-        };
-        reader.rounds(&mut b, &params, &kept);
-    }
-    let finish = Finish {
-        plan,
-        fold: &fold,
-        expressions: &expressions,
-        place: &place,
-        params: &params,
-        wide,
-    };
-    finish.build(&mut b, &mut team, &kept, role);
-    if let Folds::Segment { groups: Some(groups), .. } = &place.folds {
-        let long = LongSegments {
-            plan,
-            fold: &fold,
             expressions: &expressions,
+            fold: &fold,
             params: &params,
+            place: &place,
             block,
-            groups,
+            identity,
         };
-        long.build(&mut b, &mut team, &kept, &place, missing_of(&fold, &identity));
+        kernel.build(&mut b);
     }
     b.finish()
+}
+
+/// Inputs for the kernel of a fold.
+struct FoldKernel<'k> {
+    plan: &'k ReducePlan,
+    role: Role,
+    wide: bool,
+    expressions: &'k Expressions,
+    fold: &'k Fold,
+    params: &'k Params,
+    place: &'k FoldPlace,
+    block: Const,
+    /// Accumulator of a fold without elements.
+    identity: Vec<Expr>,
+}
+
+impl FoldKernel<'_> {
+    fn build(&self, b: &mut KernelBuilder) {
+        let Self { plan, role, wide, expressions, fold, params, place, block, .. } = *self;
+        let kept = FoldAccumulators::new(b, fold, &self.identity, place);
+        let mut team = Team {
+            plan,
+            fold,
+            identity: self.identity.clone(),
+            block,
+            tid: place.tid.clone(),
+            folds_twice: role == Role::Once,
+            shared: None,
+        };
+        if role.reads() {
+            let missing = missing_of(fold, &self.identity);
+            let round = "ROUND";
+            let reader = ElementReader { plan, fold, expressions, place, round, missing, wide };
+            reader.rounds(b, params, &Folding { fold, place, kept: &kept });
+        }
+        let finish = Finish { plan, fold, expressions, place, params, wide };
+        finish.build(b, &mut team, &kept, role);
+        if let Folds::Segment { groups: Some(groups), .. } = &place.folds {
+            let long = LongSegments { plan, fold, expressions, params, block, groups };
+            long.build(b, &mut team, &kept, place, missing_of(fold, &self.identity));
+        }
+    }
 }
 
 /// Value that replaces a missing element.
@@ -214,6 +233,9 @@ fn title(plan: &ReducePlan, role: Role) -> String {
     match (role, plan.blocks()) {
         (Role::Last, _) => {
             format!("{noun} {of}, last pass: combines the partials of the previous pass.")
+        }
+        (Role::First, Blocks::InTurn(most)) if plan.topk().is_some() => {
+            format!("{noun} {of}, first pass: at most {most} blocks, each with a selection.")
         }
         (Role::First, Blocks::InTurn(most)) => {
             format!("{noun} {of}, first pass: at most {most} blocks, each with one partial.")

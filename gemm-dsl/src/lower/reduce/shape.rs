@@ -37,6 +37,8 @@ pub(super) struct ReduceShape<'s> {
     /// Number of rows, matrices or segments.
     pub(super) outer: Option<Expr>,
     pub(super) inner: Option<Expr>,
+    /// Number of elements of a result, if the reduction selects several.
+    pub(super) k: Option<Expr>,
 }
 
 /// Adds the numbers that a launch passes to a program: those of `map` if its kernels read elements,
@@ -68,7 +70,8 @@ impl<'s> ReduceShape<'s> {
             Blocks::Runs(run) => Some(u64::from(run).into()),
             Blocks::One | Blocks::InTurn(_) => None,
         };
-        (Self { plan, role, run, n, outer, inner }, extents)
+        let k = plan.topk().map(|k| u64::from(k).into());
+        (Self { plan, role, run, n, outer, inner, k }, extents)
     }
 
     pub(super) fn elements(&self) -> Vec<Expr> {
@@ -84,7 +87,11 @@ impl<'s> ReduceShape<'s> {
 
     pub(super) fn results(&self) -> Vec<Expr> {
         let all: Vec<Expr> = self.outer.iter().chain(&self.inner).cloned().collect();
-        if all.is_empty() { vec![1u64.into()] } else { all }
+        match &self.k {
+            Some(k) => all.into_iter().chain([k.clone()]).collect(),
+            None if all.is_empty() => vec![1u64.into()],
+            None => all,
+        }
     }
 
     /// Number of blocks that fold a result, if several blocks do.
@@ -102,10 +109,11 @@ impl<'s> ReduceShape<'s> {
         }
     }
 
-    /// Extents of partial results: those of the results, with the block index before the column.
+    /// Extents of partial results: those of the results, with the block index before the column or
+    /// the rank.
     pub(super) fn partials(&self) -> Vec<Expr> {
         let (outer, inner) = (self.outer.iter().cloned(), self.inner.iter().cloned());
-        outer.chain([self.blocks()]).chain(inner).collect()
+        outer.chain([self.blocks()]).chain(inner).chain(self.k.clone()).collect()
     }
 
     /// Number of blocks if one block folds each result. Results that the same block folds share a

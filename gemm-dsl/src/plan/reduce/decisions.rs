@@ -30,8 +30,14 @@ impl ReducePlan {
                 list.say("block reduction", fold);
                 return list.finish();
             }
-            Share::Neighbours { group } if group == self.block() => {
+            Share::Neighbours { group } if group == self.block() && self.topk().is_none() => {
                 list.say("block reduction", fold)
+            }
+            Share::Neighbours { group } if group == self.block() => {
+                list.say("block reduction", "tree in shared memory over the warps' selections");
+            }
+            Share::Neighbours { .. } if self.topk().is_some() => {
+                list.say("results per block", self.results_per_block().to_string());
             }
             Share::Neighbours { group } => {
                 list.say("results per block", self.results_per_block().to_string());
@@ -51,6 +57,14 @@ impl ReducePlan {
                     format!("sequential tree in shared memory, {group} threads per column"),
                 );
             }
+        }
+        if let Some(k) = self.topk() {
+            list.because(
+                "selection",
+                format!("{k} elements of each result, in order"),
+                "each warp keeps its best elements sorted in registers, and merges 32 candidates \
+                 at once",
+            );
         }
         list.say("reduction over", self.spec.over.to_string());
         list.say("elements per round", self.elements_per_round().to_string());

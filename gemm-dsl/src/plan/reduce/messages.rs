@@ -404,3 +404,40 @@ pub(crate) fn too_much_shared(
         ),
     )
 }
+
+pub(crate) fn too_many_kept(k: u32, most: u32) -> SpecError {
+    SpecError::at_value(
+        &["topk"],
+        format!(
+            "`topk: {k}`: a warp keeps at most {most} elements in its registers; use {most} or \
+             less, or sort the elements"
+        ),
+    )
+}
+
+pub(crate) fn topk_over(over: Over) -> SpecError {
+    SpecError::at_value(
+        &["over", "topk"],
+        format!(
+            "`topk` selects from arrays and rows, not under `over: {over}`; use `over: rows` on a \
+             transposed copy, or leave `topk` out"
+        ),
+    )
+}
+
+pub(crate) fn topk_of_group(group: u32, block: u32) -> SpecError {
+    SpecError::at_value(
+        &["group", "block", "topk"],
+        format!(
+            "`group: {group}`: under `topk`, whole warps select together; use `group: {WARP}`, or \
+             the whole block of {block}"
+        ),
+    )
+}
+
+pub(crate) fn beside_topk(key: &'static str, entry: &str, because: &str) -> SpecError {
+    SpecError::at_key(
+        &[key, "topk"],
+        format!("`{entry}` and `topk` cannot be combined: {because}; leave one of them out"),
+    )
+}

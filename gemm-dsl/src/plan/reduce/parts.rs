@@ -26,6 +26,7 @@ pub(super) fn parts(spec: &ReduceSpec, types: Types) -> Vec<AccumulatorPart> {
         }
         Some(Op::Sum) => value("sum", wrapping(acc)),
         Some(Op::Prod) => value("product", wrapping(acc)),
+        Some(Op::Max | Op::Min) if spec.topk.is_some() => vec![part("best", "values", acc)],
         Some(Op::Max) => value("largest", acc),
         Some(Op::Min) => value("smallest", acc),
         Some(Op::Any) => value("any", Elem::U32),

@@ -51,6 +51,17 @@ pub(super) const ARGS: ActsOn<ReduceSpec> = ActsOn {
     suggestion: Suggestion::Or("use `op: argmax` or `op: argmin`"),
 };
 
+/// Reductions that compare elements.
+pub(super) const EXTREMA: ActsOn<ReduceSpec> = ActsOn {
+    includes: |spec| {
+        let op = spec.operator();
+        op.is_some_and(|op| op.is_index() || matches!(op, Op::Max | Op::Min))
+    },
+    rests_on: &["op"],
+    because: "only `max`, `min`, `argmax` and `argmin` compare elements",
+    suggestion: Suggestion::Or("use one of these operators"),
+};
+
 /// Reductions that keep indices or counts of elements, or read offsets.
 pub(super) const INDICES: ActsOn<ReduceSpec> = ActsOn {
     includes: ReduceSpec::has_indices,

@@ -116,7 +116,7 @@ fn fold_on<B: Finds>(
     let extents = program.program().extents.iter().map(|extent| (*extent, count(*extent)));
     let extents: shape::Extents = extents.collect();
     let values = program.program().bind(&extents, &numbers(program, given.numbers)?)?;
-    let of_results = shape::of_results(&extents);
+    let of_results = shape::of_results(&extents, program.topk());
 
     let mut arrays = SmallVec::<[_; 4]>::new();
     for ((array, input), axes) in read.iter().zip(&lies) {
@@ -196,8 +196,14 @@ pub(in crate::kernel) fn check_elements<B: Backend>(
 }
 
 /// Checks that the whole array has an element, so that `argmax` and `argmin` have an index. For a
-/// row or a segment without elements they return the greatest index instead.
+/// row or a segment without elements they return the greatest index instead. A selection needs as
+/// many elements as it returns.
 fn check_length(program: &CachedProgram, argument: &str, length: u64) -> Result<()> {
+    if let Some(k) = program.topk().filter(|k| length < u64::from(*k)) {
+        let of = if program.over() == Over::All { "an array" } else { "each row" };
+        let need = format!("`topk: {k}` needs {of} to have at least {k} elements");
+        return Err(Error::WrongExtent { argument: argument.to_owned(), has: length, need });
+    }
     let (Some(op), Over::All, 0) = (program.index(), program.over(), length) else {
         return Ok(());
     };

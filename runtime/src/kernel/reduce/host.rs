@@ -33,7 +33,8 @@ impl<T: Elements, R: Elements> ReduceKernel<T, R> {
     /// ```
     ///
     /// # Errors
-    /// * [`Error::WrongOver`] for a kernel without `over: all`.
+    /// * [`Error::WrongOver`] for a kernel without `over: all`, or with `topk`: use
+    ///   [`run_over`](Self::run_over).
     /// * The errors of [`Device::upload`], [`ReduceKernel::launch`] and [`Device::download`].
     pub fn run(&self, device: &Device, inputs: T::Slices<'_>) -> Result<R> {
         let program = self.prepare(device)?;
@@ -49,6 +50,13 @@ impl<T: Elements, R: Elements> ReduceKernel<T, R> {
                 remedy,
             });
         }
+        if let Some(k) = program.topk() {
+            return Err(Error::WrongOver {
+                over,
+                found: format!("one value for the {k} of a result"),
+                remedy: "Call `run_over`, with the extents (1, len, 1)",
+            });
+        }
         let (arrays, numbers) = split(T::given(inputs));
         let arrays = upload(device, &arrays)?;
         let whole: Vec<Box<dyn Readable + '_>> = arrays.iter().map(|array| array.whole()).collect();
@@ -57,7 +65,8 @@ impl<T: Elements, R: Elements> ReduceKernel<T, R> {
     }
 
     /// Folds the rows or columns of packed host matrices, or the columns of each matrix of a batch:
-    /// uploads, launches and downloads.
+    /// uploads, launches and downloads. With `topk`, it also selects from a whole array, of size
+    /// (1, length, 1).
     ///
     /// `size` is (outer, length, inner). The inner extent must be 1 for `over: rows`, the outer
     /// extent must be 1 for `over: columns`. The results are a vector, or a tuple of vectors.
@@ -73,8 +82,8 @@ impl<T: Elements, R: Elements> ReduceKernel<T, R> {
     /// ```
     ///
     /// # Errors
-    /// * [`Error::WrongOver`] for an `over: all` or `over: segments` kernel, or if an extent that
-    ///   must be 1 is not.
+    /// * [`Error::WrongOver`] for an `over: segments` kernel, for an `over: all` kernel without
+    ///   `topk`, or if an extent that must be 1 is not.
     /// * [`Error::WrongExtent`] if an input does not have outer·length·inner elements.
     /// * [`Error::TooLarge`] if outer·length·inner overflows.
     /// * The errors of [`Device::upload`], [`ReduceKernel::launch`] and [`Device::download`].
@@ -87,7 +96,7 @@ impl<T: Elements, R: Elements> ReduceKernel<T, R> {
         let program = self.prepare(device)?;
         let over = program.over();
         let (outer, length, inner) = size;
-        check_size(over, size)?;
+        check_size(&program, size)?;
         let wide = |n: usize| n as u64;
         let extents = [
             (Extent::OUTER, wide(outer)),
@@ -104,7 +113,8 @@ impl<T: Elements, R: Elements> ReduceKernel<T, R> {
                 return Err(Error::WrongExtent { argument, has, need });
             }
         }
-        let results = shape::count("output", &[extents[0], extents[2]])?;
+        let k = program.topk().map_or(1, u64::from);
+        let results = shape::count("output", &[extents[0], extents[2], (Extent::TOPK, k)])?;
         let arrays = upload(device, &slices)?;
         let views =
             arrays.iter().map(|array| array.view(over, size)).collect::<Result<Vec<_>>>()?;
@@ -114,9 +124,10 @@ impl<T: Elements, R: Elements> ReduceKernel<T, R> {
 }
 
 /// Checks that the extents (outer, length, inner) suit the kernel's `over`.
-fn check_size(over: Over, size: (usize, usize, usize)) -> Result<()> {
-    let (outer, _, inner) = size;
+fn check_size(program: &CachedProgram, size: (usize, usize, usize)) -> Result<()> {
+    let (over, (outer, _, inner)) = (program.over(), size);
     let (found, remedy) = match over {
+        Over::All if program.topk().is_some() && (outer, inner) == (1, 1) => return Ok(()),
         Over::All => ("extents of rows and columns".to_owned(), "Call `run`"),
         Over::Segments => {
             ("extents and no segments".to_owned(), "Upload it and call `launch_segments`")

@@ -130,10 +130,10 @@ pub(super) fn same(first: &NamedAxes<'_>, other: &NamedAxes<'_>) -> Result<()> {
 }
 
 /// Extents of the results: all extents except the length, which is folded. For segments, this is
-/// the length of the array.
-pub(super) fn of_results(extents: &[(Extent, u64)]) -> Extents {
+/// the length of the array. The elements of a selection are the last axis.
+pub(super) fn of_results(extents: &[(Extent, u64)], topk: Option<u32>) -> Extents {
     let of_results = extents.iter().filter(|(extent, _)| *extent != Extent::LENGTH);
-    of_results.copied().collect()
+    of_results.copied().chain(topk.map(|k| (Extent::TOPK, k.into()))).collect()
 }
 
 /// Checks that an array has the capacity for the results, which are packed. `extents` are the
@@ -182,7 +182,11 @@ pub(super) fn room<'n, B: Backend>(
                     Over::Segments => "segment",
                     over => newer_word(over),
                 };
-                format!("{names} = {values}{total} are needed, one for each {each}")
+                let count = match extents.last() {
+                    Some((Extent::TOPK, k)) => k.to_string(),
+                    _ => "one".to_owned(),
+                };
+                format!("{names} = {values}{total} are needed, {count} for each {each}")
             }
         }));
     }

@@ -68,7 +68,7 @@ pub fn fold_partials(
         for (array, found) in &read {
             arrays.push((array.operand, packed(&values, array, found)?));
         }
-        let of_results = shape::of_results(&extents);
+        let of_results = shape::of_results(&extents, None);
         let written = write_all(on, &program.program().outputs, results)?;
         for (array, found) in &written {
             arrays.push((array.operand, shape::room(over, &array.name, found, &of_results)?));

@@ -5,6 +5,9 @@ use super::exact::{Twice, around, gamma, greatest, least, unit};
 use crate::depth::Depth;
 use gemm_dsl::ir::Elem;
 
+/// Power of two. Magnitudes above it are scaled down by it for their sum.
+const HUGE: f64 = (1u128 << 100) as f64;
+
 /// Mean and variance of floats.
 ///
 /// A thread combines h values at once. Their mean is a sum of h values and a quotient, with an
@@ -38,8 +41,11 @@ pub(super) fn of(values: &[f64], acc: Elem, depth: &Depth) -> [Folded; 2] {
     if in_f64 && (h + 2.0) * size * 2.0 > greatest(acc) {
         return [Folded::Unjudged; 2];
     }
-    let (sum, _) = Twice::sums(values.iter().copied());
+    // The sum of all values may overflow although the kernel, which combines means, does not.
+    let scale = if size > HUGE { 1.0 / HUGE } else { 1.0 };
+    let (sum, _) = Twice::sums(values.iter().map(|x| x * scale));
     let Twice(mean, rest) = sum.divided(n);
+    let (mean, rest) = (mean / scale, rest / scale);
     let tiny = least(acc) * (h + 6.0 * c + 2.0);
     let off = gamma(h + 2.0 + 6.0 * c, u) * size + tiny;
     let (low, high) = around(mean, off + rest.abs(), acc);

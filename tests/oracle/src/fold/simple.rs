@@ -170,3 +170,24 @@ pub(super) fn place(greatest: bool, values: &[Number]) -> Option<usize> {
     }
     best
 }
+
+/// Indices of the values in the order of a selection: NaNs, then the others from the best to the
+/// worst. Equal values are in the order of their indices. Only `max` and `min` distinguish the
+/// zeros.
+pub(super) fn order(kind: Kind, values: &[Number]) -> Vec<usize> {
+    let greatest = matches!(kind, Kind::Max | Kind::Argmax);
+    let by_sign = matches!(kind, Kind::Max | Kind::Min);
+    let ascending = |a: Number, b: Number| match (a, b) {
+        (Number::Int(a), Number::Int(b)) => a.cmp(&b),
+        (a, b) if by_sign => a.float().total_cmp(&b.float()),
+        (a, b) => (a.float() + 0.0).total_cmp(&(b.float() + 0.0)),
+    };
+    let is_nan = |at: &usize| values[*at].float().is_nan();
+    let (mut order, mut others): (Vec<usize>, Vec<usize>) = (0..values.len()).partition(is_nan);
+    others.sort_by(|a, b| {
+        let by_value = ascending(values[*a], values[*b]);
+        if greatest { by_value.reverse() } else { by_value }
+    });
+    order.extend(others);
+    order
+}

@@ -73,6 +73,8 @@ pub(crate) enum Lane {
     Local(u32),
     Shuffle(&'static str, Shuffle, Box<[Lane; 2]>),
     OrOfLanes(&'static str, Box<Lane>),
+    Ballot(&'static str, Box<Pred>),
+    CountOnes(Box<Lane>),
     /// Two binary32 numbers, each converted to one half of a word.
     Pack(Elem, Box<[Lane; 2]>),
     Part(Box<Vector>, Elem, u8),

@@ -1,5 +1,5 @@
 //! Greatest or smallest value and its index. Of equal values, the first index wins. NaN wins over
-//! all numbers.
+//! all numbers. A selection of values without indices distinguishes the zeros.
 
 use super::Cell;
 use crate::ir::{Elem, Expr, FunctionId, KernelBuilder, Ty};
@@ -11,15 +11,25 @@ pub(super) struct Arg {
     greatest: bool,
     /// Function that returns true if a value beats the best value.
     beyond: FunctionId,
-    /// Function that returns true if a value with its index beats another value with its index.
-    wins: FunctionId,
+    /// Function that returns true if a value with its index beats another value with its index;
+    /// `None` for values without indices.
+    wins: Option<FunctionId>,
 }
 
 impl Arg {
-    pub(super) fn new(b: &mut KernelBuilder, greatest: bool, types: Types) -> Self {
+    pub(super) fn new(
+        b: &mut KernelBuilder,
+        greatest: bool,
+        types: Types,
+        has_index: bool,
+    ) -> Self {
         let (value, index) = (Ty::Scalar(types.acc), Ty::Scalar(types.index));
         let word = if greatest { "greater" } else { "smaller" };
-        let nan = if types.acc.is_float() { "; NaN beats every number" } else { "" };
+        let nan = match (types.acc.is_float(), has_index) {
+            (false, _) => "",
+            (true, true) => "; NaN beats every number",
+            (true, false) => "; NaN beats every number, and -0 is less than +0",
+        };
         let name = if greatest { "is_greater" } else { "is_smaller" };
         let meaning = format!("True if a value is {word} than the best so far{nan}.");
         let beyond = b.function(name, &[&meaning], &[("value", value), ("best", value)], |_, p| {
@@ -31,9 +41,20 @@ impl Arg {
             }
             // A value beats the best one unless it is at most the best one; a comparison with NaN
             // is false.
-            let at_most = if greatest { value.le(best.clone()) } else { value.ge(best.clone()) };
-            at_most.negated().and(best.clone().equals(best))
+            let (a, b) = (value.clone(), best.clone());
+            let at_most = if greatest { a.le(b) } else { a.ge(b) };
+            let beyond = at_most.negated().and(best.clone().equals(best.clone()));
+            if has_index {
+                return beyond;
+            }
+            // Of equal values only the zeros have different bits.
+            let bits = if types.acc == Elem::F64 { Elem::I64 } else { Elem::I32 };
+            let other_zero = is(value.clone().bitcast(bits), best.clone().bitcast(bits));
+            beyond.or(value.equals(best).and(other_zero))
         });
+        if !has_index {
+            return Self { greatest, beyond, wins: None };
+        }
         let meaning = "As above; among equal values, the lower index wins.";
         let params = [("value", value), ("at", index), ("best", value), ("best_at", index)];
         let wins = b.function("wins", &[meaning], &params, |_, p| {
@@ -41,7 +62,13 @@ impl Arg {
             let less = beyond.apply([best.clone(), value.clone()]);
             beyond.apply([value, best]).or(less.negated().and(at.lt(best_at)))
         });
-        Self { greatest, beyond, wins }
+        Self { greatest, beyond, wins: Some(wins) }
+    }
+
+    /// Returns true if the value with its index, if there is one, beats the best ones.
+    pub(super) fn wins(&self, value: &[Expr], best: &[Expr]) -> Expr {
+        let operands = value.iter().chain(best).cloned();
+        self.wins.unwrap_or(self.beyond).apply(operands)
     }
 
     pub(super) fn identity(&self, part: usize, elem: Elem) -> Expr {
@@ -72,8 +99,7 @@ impl Arg {
         left: &[Expr],
         right: &[Expr],
     ) -> Vec<Expr> {
-        let pair = |p: &[Expr]| [p[0].clone(), p[1].clone()];
-        let wins = b.let_("other_wins", self.wins.apply(pair(right).into_iter().chain(pair(left))));
+        let wins = b.let_("other_wins", self.wins(right, left));
         let chosen = |n: usize| Expr::from(wins).select(right[n].clone(), left[n].clone());
         vec![chosen(0), chosen(1)]
     }
