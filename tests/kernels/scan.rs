@@ -245,17 +245,22 @@ fn scans_are_folds_of_prefixes() {
     assert!([Variant::Vector, Variant::Scalar].iter().all(|variant| variants.contains(variant)));
 }
 
-/// More tiles than a block has threads, so that several groups of tiles exist.
+/// Several groups of 32 tiles, and more than one section of 32 groups, for words with and without
+/// their values.
 fn prefixes_pass_from_group_to_group() {
-    let device = Device::simulator();
-    let kernel = <Scan>::new("block: 32, items: 1".parse().expect("sound")).expect("its type");
-    let x: Vec<f32> = (0..3 * 32 * 128 + 77).map(|i| (i % 3) as f32).collect();
-    let found = kernel.run(&device, &x).expect("sound");
-    let mut sum = 0.0;
-    for (at, (x, found)) in x.iter().zip(found).enumerate() {
-        sum += x;
-        assert_eq!(found, sum, "{at}");
+    fn check<T: Small>(tile: usize, spec: &str) {
+        let device = Device::simulator();
+        let kernel = Scan::<T, T>::new(spec.parse().expect("sound")).expect("its type");
+        let x: Vec<T> = (0..(1024 + 67) * tile + 7).map(|i| T::of(i as i64 % 3)).collect();
+        let found = kernel.run(&device, &x).expect("sound");
+        let mut sum = 0;
+        for (at, (x, found)) in x.iter().zip(found).enumerate() {
+            sum += x.value() as i64;
+            assert_eq!(found.into_bits(), T::of(sum).into_bits(), "{at}");
+        }
     }
+    check::<f32>(128, "block: 32, items: 1");
+    check::<f64>(64, "type: f64, block: 32, items: 1");
 }
 
 /// The bits do not depend on the alignment, and NaN and zeros follow IEEE 754.

@@ -66,7 +66,7 @@ fn kernel(
     class: RowClass,
     rows: Rows,
 ) -> Result<VerifiedKernel, IrError> {
-    let mut b = KernelBuilder::new(plan.kernel_name() + class.suffix(plan));
+    let mut b = KernelBuilder::new(plan.kernel_name() + &class.suffix(plan));
     title(&mut b, plan, class, rows);
     b.variant(if rows == Rows::Any { Variant::Scalar } else { Variant::Vector });
     // A result may be the same array as an operand.
