@@ -1,14 +1,15 @@
 //! Scans of arrays and rows against folds of each prefix, on the simulator.
 
+use crate::trial;
 use gemm_dsl::spec::{AccType, DataType, ResultType, ScanOp, ScanOver, ScanSpec};
 use gemm_dsl::target::element::Element;
-use gemm_oracle::random::Random;
+use gemm_oracle::random::{Random, values};
 use gemm_runtime::half::{bf16, f16};
 use gemm_runtime::{
     BufferView, BufferViewMut, Device, Error, InPlace, LaunchReport, MatrixMut, MatrixRef, Scan,
     Variant, scan_kernel,
 };
-use libtest_mimic::Trial;
+use libtest_mimic::{Failed, Trial};
 
 /// Number of which every type here represents all sums that the tests compute, except overflows of
 /// integers, which wrap.
@@ -245,17 +246,22 @@ fn scans_are_folds_of_prefixes() {
     assert!([Variant::Vector, Variant::Scalar].iter().all(|variant| variants.contains(variant)));
 }
 
-/// More tiles than a block has threads, so that several groups of tiles exist.
+/// Several groups of 32 tiles, and more than one section of 32 groups, for words with and without
+/// their values.
 fn prefixes_pass_from_group_to_group() {
-    let device = Device::simulator();
-    let kernel = <Scan>::new("block: 32, items: 1".parse().expect("sound")).expect("its type");
-    let x: Vec<f32> = (0..3 * 32 * 128 + 77).map(|i| (i % 3) as f32).collect();
-    let found = kernel.run(&device, &x).expect("sound");
-    let mut sum = 0.0;
-    for (at, (x, found)) in x.iter().zip(found).enumerate() {
-        sum += x;
-        assert_eq!(found, sum, "{at}");
+    fn check<T: Small>(tile: usize, spec: &str) {
+        let device = Device::simulator();
+        let kernel = Scan::<T, T>::new(spec.parse().expect("sound")).expect("its type");
+        let x: Vec<T> = (0..(1024 + 67) * tile + 7).map(|i| T::of(i as i64 % 3)).collect();
+        let found = kernel.run(&device, &x).expect("sound");
+        let mut sum = 0;
+        for (at, (x, found)) in x.iter().zip(found).enumerate() {
+            sum += x.value() as i64;
+            assert_eq!(found.into_bits(), T::of(sum).into_bits(), "{at}");
+        }
     }
+    check::<f32>(128, "block: 32, items: 1");
+    check::<f64>(64, "type: f64, block: 32, items: 1");
 }
 
 /// The bits do not depend on the alignment, and NaN and zeros follow IEEE 754.
@@ -309,11 +315,47 @@ fn misuse_is_an_error() {
     assert!(matches!(found, Err(Error::WrongOperand { .. })), "{found:?}");
 }
 
+/// Arrays of several sections, with random elements. Each launch has the simulator's bits.
+fn on_gpu<T: Small>(gpu: &Device, spec: &str, of: fn(f32) -> T) -> Result<(), Failed> {
+    let kernel = Scan::<T, T>::new(spec.parse()?)?;
+    // Tiles of 64 or 128 elements.
+    for n in [1, 1000, (1024 + 67) * 128 + 7] {
+        let x: Vec<T> = values(n as u64, n).into_iter().map(of).collect();
+        let expected = kernel.run(&Device::simulator(), &x)?;
+        for round in 0..20 {
+            let found = kernel.run(gpu, &x)?;
+            let differs =
+                found.iter().zip(&expected).position(|(a, b)| a.into_bits() != b.into_bits());
+            if let Some(at) = differs {
+                let what = format!("{spec} of {n}, launch {round}: element {at}");
+                return Err(format!("{what}: {:?}, not {:?}", found[at], expected[at]).into());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn gpu_trials() -> Vec<Trial> {
+    vec![
+        trial("scan::f32".to_owned(), |gpu| on_gpu::<f32>(gpu, "block: 32, items: 1", |x| x)),
+        trial("scan::default".to_owned(), |gpu| on_gpu::<f32>(gpu, "exclusive", |x| x)),
+        trial("scan::max".to_owned(), |gpu| on_gpu::<f32>(gpu, "op: max, block: 64", |x| x)),
+        trial("scan::f64".to_owned(), |gpu| {
+            on_gpu::<f64>(gpu, "type: f64, block: 32, items: 1", f64::from)
+        }),
+        trial("scan::i32".to_owned(), |gpu| {
+            on_gpu::<i32>(gpu, "type: i32, block: 128", |x| (x * 1e9) as i32)
+        }),
+    ]
+}
+
 pub fn trials() -> Vec<Trial> {
-    simulated![
+    let mut trials = gpu_trials();
+    trials.extend(simulated![
         scans_are_folds_of_prefixes,
         prefixes_pass_from_group_to_group,
         bits_follow_the_order,
         misuse_is_an_error,
-    ]
+    ]);
+    trials
 }

@@ -347,6 +347,7 @@ impl<'k> Lowering<'_, 'k> {
         let Atomic { old, op, target, value, order, scope } = atomic;
         let ty = target.ty();
         let update = match op {
+            AtomicOp::Load => Update::Load,
             AtomicOp::Add => Update::Add,
             AtomicOp::Min => Update::Min,
             AtomicOp::Max => Update::Max,

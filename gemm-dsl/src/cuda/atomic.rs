@@ -5,6 +5,9 @@ use crate::ir::{Atomic, AtomicOp, Elem, Kernel, MemoryOrder};
 /// Prints the call of an atomic operation.
 pub(super) fn call(k: &Kernel, atomic: &Atomic) -> String {
     let place = format!("&{}", element(k, &atomic.target));
+    if atomic.op == AtomicOp::Load {
+        return format!("{}({place})", name(k, atomic));
+    }
     let expected = match &atomic.op {
         AtomicOp::CompareExchange { expected } => Some(text(k, expected)),
         _ => None,

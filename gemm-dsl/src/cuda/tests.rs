@@ -118,6 +118,30 @@ fn a_relaxed_atomic_is_a_function_of_cuda() {
 }
 
 #[test]
+fn an_atomic_load_is_one_instruction() {
+    let load = |elem, is_shared: bool, order, scope| {
+        text(elem, |b, x, s| {
+            _ = b.atomic_load("found", at(if is_shared { s } else { x }, 1), order, scope)
+        })
+    };
+    let relaxed = load(Elem::U64, false, MemoryOrder::Relaxed, Scope::Device);
+    let parts = [
+        "// Atomic load of a word in global memory, relaxed at device scope.",
+        "size_t atomic_load_relaxed(const size_t* at)",
+        "asm volatile(\"ld.relaxed.gpu.global.b64 %0, [%1];\" : \"=l\"(value) : \"l\"(at) : \"memory\");",
+        "const size_t found = atomic_load_relaxed(&x[1]);",
+    ];
+    says(&relaxed, &parts);
+    let acquire = load(Elem::F32, true, MemoryOrder::Acquire, Scope::Block);
+    let parts = [
+        "float atomic_load_acquire_block_shared(const float* at)",
+        "ld.acquire.cta.shared.b32 %0, [%1];\" : \"=f\"(value) : \"r\"(word)",
+        "const float found = atomic_load_acquire_block_shared(&s[1]);",
+    ];
+    says(&acquire, &parts);
+}
+
+#[test]
 fn an_atomic_that_orders_is_one_instruction() {
     let orders = [
         (MemoryOrder::Acquire, "acquire"),

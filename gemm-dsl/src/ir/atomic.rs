@@ -34,7 +34,7 @@ pub enum MemoryOrder {
     SeqCst,
 }
 
-/// An atomic operation: it reads a word and writes it in one indivisible step.
+/// An atomic operation: it reads a word and writes it in one indivisible step. A load only reads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Atomic {
     /// Immutable variable for the previous value of the word. It is visible to the end of the
@@ -43,9 +43,9 @@ pub struct Atomic {
     pub op: AtomicOp,
     /// Word that the operation accesses: one element of global or shared memory.
     pub target: Access,
-    /// Second operand of `op`, of the word's type.
+    /// Second operand of `op`, of the word's type. A load ignores it.
     pub value: Expr,
-    /// Any order except [`MemoryOrder::SeqCst`].
+    /// Any order except [`MemoryOrder::SeqCst`]. A load is relaxed or acquires.
     pub order: MemoryOrder,
     /// Either [`Scope::Block`] or [`Scope::Device`].
     pub scope: Scope,
@@ -53,12 +53,14 @@ pub struct Atomic {
 
 /// Value that an atomic operation writes.
 ///
-/// All operations are defined on 32-bit and 64-bit integers. [`Exchange`](Self::Exchange) and
-/// [`CompareExchange`](Self::CompareExchange) only move bits, so they are also defined on
-/// [`Ty::F32`] and [`Ty::F64`]. Floating-point addition is omitted on purpose: `atom.add.f32`
+/// All operations are defined on 32-bit and 64-bit integers. [`Load`](Self::Load),
+/// [`Exchange`](Self::Exchange) and [`CompareExchange`](Self::CompareExchange) only move bits, so
+/// they are also defined on [`Ty::F32`] and [`Ty::F64`]. Floating-point addition is omitted on purpose: `atom.add.f32`
 /// flushes subnormals in global memory, and its result would depend on the order of the blocks.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AtomicOp {
+    /// Writes nothing.
+    Load,
     /// Adds the operand. Signed integers must not overflow; unsigned integers wrap.
     Add,
     Min,
@@ -75,6 +77,7 @@ impl AtomicOp {
     /// Lower-case name of the operation.
     pub fn name(&self) -> &'static str {
         match self {
+            AtomicOp::Load => "load",
             AtomicOp::Add => "add",
             AtomicOp::Min => "min",
             AtomicOp::Max => "max",
@@ -85,6 +88,6 @@ impl AtomicOp {
 
     /// Returns true if the operation only moves bits. It then also accepts floating-point words.
     pub fn moves(&self) -> bool {
-        matches!(self, AtomicOp::Exchange | AtomicOp::CompareExchange { .. })
+        matches!(self, AtomicOp::Load | AtomicOp::Exchange | AtomicOp::CompareExchange { .. })
     }
 }

@@ -7,16 +7,24 @@
 //!
 //! **Arrays** are scanned in one launch that reads and writes each element once. A block takes the
 //! next tile by a ticket, so that the blocks of all earlier tiles have started. It publishes the
-//! sum of its tile. Consecutive tiles form groups of as many tiles as a block has threads. The
-//! prefix of a tile is the prefix of its group, followed by the sums of the earlier tiles of the
-//! group, which the block folds in a fixed tree. The last block of a group publishes the prefix of
-//! the next group. No order of operations depends on timing.
+//! sum of its tile. 32 consecutive tiles form a group, 32 groups a section. The prefix of a tile
+//! has three parts: the prefix of its section, the sums of the earlier groups of the section, and
+//! the sums of the earlier tiles of the group. A warp folds the sums of groups, and those of tiles,
+//! each in a fixed tree. The last block of a group publishes the sum of the group: the same tree
+//! over the sums of all its tiles. A block that needs the sum earlier computes it by the same
+//! operations. The last block of a section publishes the prefix of the next section. No order of
+//! operations depends on timing.
+//!
+//! A published word has 64 bits, of which 32 are the value, so that one relaxed load reads both. The
+//! values of 8-byte types have an array of their own, and a word that is read with acquire order.
 //!
 //! **Rows** are scanned by a group of threads or by a block, one tile after another.
 
 mod array;
+mod held_tile;
 mod item;
 mod row;
+mod words;
 
 use super::folds;
 use crate::ir::program::{Program, Step};
@@ -45,7 +53,7 @@ pub fn scan(plan: &ScanPlan) -> Result<VerifiedProgram, IrError> {
         program.output(Operand::Output(0), "output", spec.result_elem(), dims),
     ];
     if spec.over == ScanOver::All {
-        bind.extend(array::temps(&mut program, plan, &n));
+        bind.extend(words::temps(&mut program, plan, &n));
     }
     let mut choose = Vec::new();
     for is_wide in [true, false] {

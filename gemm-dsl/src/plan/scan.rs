@@ -3,7 +3,8 @@
 //! A scan spec is valid if all of the following hold:
 //!
 //! * `block` is a power of two from 32 to 1024;
-//! * `block` times `items` is at most 1024;
+//! * `block` times `items` is at most 1024 for rows and 2048 for an array, and the items of a block
+//!   of an array have at most 32 KiB in memory, unless a thread has one item;
 //! * `group` is a power of two up to 32, or the whole block;
 //! * the accumulator type is the element type, or a type of at least 4 bytes that represents every
 //!   element;
@@ -25,6 +26,24 @@ use crate::target::arch::{BLOCK_THREADS, WARP};
 /// Default for the maximum number of items of a thread, and of the elements that it holds.
 const ITEMS: u32 = 4;
 const HELD: u32 = 16;
+
+/// The same for arrays, whose tiles are in shared memory.
+const ITEMS_OF_ARRAY: u32 = 6;
+const HELD_OF_ARRAY: u32 = 24;
+
+/// Maximum number of items of a block: one sum of a warp for each lane of a warp, or two.
+const BLOCK_ITEMS: u32 = BLOCK_THREADS;
+const BLOCK_ITEMS_OF_ARRAY: u32 = 2 * BLOCK_THREADS;
+
+/// Shared memory for the tile of an array, in bytes.
+const TILE_BYTES: u32 = 32 * 1024;
+
+/// Threads of an SM that the registers of a scan of an array leave room for by default: with items
+/// of four 4-byte values, and with other items.
+const RESIDENT_THREADS: [u32; 2] = [2048, 1536];
+
+/// Blocks of an SM for the same purpose.
+const RESIDENT_BLOCKS: u32 = 16;
 
 /// A valid scan with all defaults resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,8 +74,11 @@ impl ScanSpec {
         self.check_threads(&mut faults);
         faults.check_acting(self);
         faults.finish()?;
-        let held = (HELD / self.vector()).clamp(1, ITEMS);
-        let items = self.items.unwrap_or_else(|| held.min(BLOCK_THREADS / self.block));
+        let held = match self.over {
+            ScanOver::Rows => (HELD / self.vector()).clamp(1, ITEMS),
+            ScanOver::All => (HELD_OF_ARRAY / self.vector()).clamp(1, ITEMS_OF_ARRAY),
+        };
+        let items = self.items.unwrap_or_else(|| held.min(self.most_items()));
         Ok(ScanPlan { spec: self.clone(), items })
     }
 
@@ -65,6 +87,17 @@ impl ScanSpec {
     fn vector(&self) -> u32 {
         let elems = [self.element.elem(), self.result_elem()];
         elems.map(|elem| u32::from(elem.vector_lanes())).into_iter().max().unwrap_or(1)
+    }
+
+    /// Maximum number of items of a thread.
+    fn most_items(&self) -> u32 {
+        match self.over {
+            ScanOver::Rows => BLOCK_ITEMS / self.block,
+            ScanOver::All => {
+                let bytes = self.block * self.vector() * self.element.elem().size();
+                (BLOCK_ITEMS_OF_ARRAY / self.block).min(TILE_BYTES / bytes).max(1)
+            }
+        }
     }
 
     fn check_threads(&self, faults: &mut Faults) {
@@ -80,9 +113,9 @@ impl ScanSpec {
         if !faults.sound(&["block", "items", "group"]) {
             return;
         }
-        let most = BLOCK_THREADS / block;
+        let most = self.most_items();
         if let Some(items) = self.items {
-            faults.require(items <= most, || messages::many_items(block, items, most));
+            faults.require(items <= most, || messages::many_items(self, items, most));
         }
         if let Some(group) = self.group.filter(|_| self.over == ScanOver::Rows) {
             let sound = group == block || (group.is_power_of_two() && group <= WARP);
@@ -110,9 +143,17 @@ impl ScanPlan {
         self.spec.team()
     }
 
-    /// Items of a thread; `block` times `items` is at most 1024.
+    /// Items of a thread.
     pub fn items(&self) -> u32 {
         self.items
+    }
+
+    /// Minimum number of resident blocks per SM for which the compiler allots registers to a scan of
+    /// an array.
+    pub(crate) fn blocks_per_sm(&self) -> u32 {
+        let is_small = self.spec.acc_elem().size() == 4 && self.vector() == 4;
+        let threads = RESIDENT_THREADS[usize::from(!is_small)];
+        self.spec.blocks_per_sm.unwrap_or((threads / self.block()).min(RESIDENT_BLOCKS))
     }
 
     /// Elements of an item: 16 bytes of the elements or of the results, whichever has more
@@ -144,7 +185,10 @@ impl ScanPlan {
         );
         let reason = match spec.items {
             Some(_) => "",
-            None => "as many as hold 16 elements, at most 4; `block` times `items` is at most 1024",
+            None if spec.over == ScanOver::Rows => {
+                "as many as hold 16 elements, at most 4; `block` times `items` is at most 1024"
+            }
+            None => "as many as hold 24 elements, at most 6, in 32 KiB of shared memory per block",
         };
         list.because("items per thread", self.items().to_string(), reason);
         list.say("threads per scan", self.team().to_string());
@@ -153,9 +197,10 @@ impl ScanPlan {
                 list.say("elements per block", self.tile().to_string());
                 list.because(
                     "prefix of a block",
-                    format!("groups of {} blocks", self.block()),
-                    "a block folds the sums of the earlier blocks of its group in a fixed tree, \
-                     after the prefix of the group: no bit depends on timing",
+                    "groups of 32 blocks, sections of 32 groups".to_owned(),
+                    "a block folds the prefix of its section, the sums of the earlier groups of \
+                     the section and those of the earlier blocks of the group, the sums in fixed \
+                     trees: no bit depends on timing",
                 );
             }
             ScanOver::Rows => list.say("elements per iteration", self.tile().to_string()),
@@ -165,7 +210,7 @@ impl ScanPlan {
 }
 
 mod messages {
-    use super::widths;
+    use super::{BLOCK_ITEMS, BLOCK_ITEMS_OF_ARRAY, ScanOver, ScanSpec, TILE_BYTES, widths};
     use crate::error::SpecError;
     use crate::ir::Elem;
     use crate::target::arch::{BLOCK_THREADS, WARP};
@@ -203,13 +248,23 @@ mod messages {
         )
     }
 
-    pub(crate) fn many_items(block: u32, items: u32, most: u32) -> SpecError {
+    pub(crate) fn many_items(spec: &ScanSpec, items: u32, most: u32) -> SpecError {
+        let block = spec.block;
+        let bytes = spec.vector() * spec.element.elem().size();
+        let of_block = u64::from(block) * u64::from(items);
+        let (limit, why) = match spec.over {
+            ScanOver::Rows => (BLOCK_ITEMS, String::new()),
+            ScanOver::All if TILE_BYTES / bytes < BLOCK_ITEMS_OF_ARRAY => {
+                let why = format!(" of {bytes} bytes in {TILE_BYTES} bytes of shared memory");
+                (TILE_BYTES / bytes, why)
+            }
+            ScanOver::All => (BLOCK_ITEMS_OF_ARRAY, String::new()),
+        };
         SpecError::at_value(
             &["items", "block"],
             format!(
-                "{block} threads · {items} items = {} items per block, and one warp scans the \
-                 sums of at most {BLOCK_THREADS}; use `items: {most}` or less, or a smaller block",
-                u64::from(block) * u64::from(items)
+                "{block} threads · {items} items = {of_block} items per block, and a block scans \
+                 at most {limit}{why}; use `items: {most}` or less, or a smaller block"
             ),
         )
     }

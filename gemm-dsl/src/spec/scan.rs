@@ -65,12 +65,15 @@ spec! {
         group(u32): Option<u32> = None::<u32>, "group{}", least 1 "a row needs at least one thread",
             on ROWS;
         /// Number of items of a thread. An item is a vector of 16 bytes of the elements or of the
-        /// results, whichever has more elements. `block` times `items` is at most 1024. Without the
-        /// key: as many as hold 16 elements, at most 4, and at most as many as `block` allows.
+        /// results, whichever has more elements. For rows, `block` times `items` is at most 1024;
+        /// for an array it is at most 2048, and the items of a block have at most 32 KiB. Without
+        /// the key: as many as hold 16 elements of a row or 24 of an array, at most 4 or 6, and at
+        /// most as many as `block` allows.
         items(u32): Option<u32> = None::<u32>, "items{}",
             least 1 "a thread scans at least one item";
         /// Minimum number of resident blocks per SM: `__launch_bounds__(threads, n)`. Without the
-        /// key, the compiler chooses.
+        /// key, the compiler chooses; for an array with 16-byte accesses: as many as have 2048
+        /// threads, or 1536 unless an item has four 4-byte values, and at most 16.
         blocks_per_sm(u32): Option<u32> = None::<u32>, "blocks_per_sm{}",
             least 1 "at least one block must fit";
     }

@@ -34,9 +34,10 @@ impl PinnedSpec {
         let program = spec.plan()?.program()?;
         let others = program.launched().filter(|other| {
             // The passes of a reduction differ only in their loads, so only one kernel is pinned.
-            // Rows of a larger block differ only in constants.
+            // Rows of another block differ only in constants.
             folder != "reduce"
                 && !other.name.ends_with("_wide")
+                && !other.name.ends_with("_narrow")
                 && program.variants().all(|kernel| kernel.name != other.name)
         });
         let kernels = program.variants().chain(others).cloned().collect();

@@ -51,8 +51,9 @@ impl<'a, E, O: OperandsFor<E>> SgemmCall<'a, E, O> {
     /// all. The offsets are `u32` or `i32`, and are read on the device, when the kernel runs.
     ///
     /// The table of single GEMMs chooses the rule, by all rows. The kernel is `batch: grouped`,
-    /// without `split_k` and `stream_k`; rules without `tile` and rules with `mma: wgmma` are
-    /// skipped. The page [`batches`](crate::guide::batches) describes groups.
+    /// without `split_k` and `stream_k`, and a tile of 128x256 becomes 64x256, because each group
+    /// ends with a partial tile. Rules without `tile` and rules with `mma: wgmma` are skipped. The
+    /// page [`batches`](crate::guide::batches) describes groups.
     ///
     /// ```
     /// use gemm_runtime::{BatchN, Device, Epilogue, MatrixRef, epilogue, sgemm};

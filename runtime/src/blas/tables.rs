@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Choice, SgemmTable};
 use crate::slot::KernelSlot;
 use gemm_dsl::SpecErrors;
-use gemm_dsl::spec::{Accuracy, Batch, GemmLayout, SgemmSpec};
+use gemm_dsl::spec::{Accuracy, Batch, GemmLayout, Rect, SgemmSpec, Tile};
 use gemm_dsl::tables::{KernelTable, SgemmProblem, TableFamily};
 use gemm_dsl::target::arch::{ALL, Multiprocessor};
 use std::sync::LazyLock;
@@ -201,8 +201,10 @@ impl Shipped {
         asked: CallFeatures<'_>,
     ) -> Result<SgemmSpec, SpecErrors> {
         let spec = self.table.rules()[row].spec.clone();
-        let is_grouped = asked.batch == Some(Batch::Grouped);
-        let spec = if is_grouped { spec.split_k(1).stream_k(false) } else { spec };
+        let spec = match asked.batch {
+            Some(Batch::Grouped) => for_groups(spec),
+            _ => spec,
+        };
         let spec = match asked.batch {
             Some(batch) => spec.batch(batch),
             None => spec,
@@ -229,6 +231,20 @@ impl Shipped {
             _ => spec,
         })
     }
+}
+
+/// Returns the spec of a rule for single GEMMs, for groups of rows.
+///
+/// Each group ends with a partial tile. Blocks of half as many rows waste half as much, and are as
+/// fast if two of them share an SM.
+fn for_groups(spec: SgemmSpec) -> SgemmSpec {
+    let spec = spec.split_k(1).stream_k(false);
+    let is_large = spec.tile == Some(Tile::new(128, 256, 16)) && spec.thread == Rect::new(8, 16);
+    if !is_large || spec.warp.is_none() {
+        return spec;
+    }
+    let raster = spec.raster.map_or(1, |rows| 2 * rows);
+    spec.tile(Tile::new(64, 256, 16)).warp(Rect::new(64, 64)).raster(raster).blocks_per_sm(2)
 }
 
 /// Shared memory of a block, in bytes.

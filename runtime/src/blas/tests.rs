@@ -145,6 +145,28 @@ fn large_tiles_fill_the_device_or_are_shared() {
     assert!(seen > 20, "{seen}");
 }
 
+/// Groups of rows take half of the largest tile, which two blocks of an SM share.
+#[test]
+fn groups_halve_the_largest_tile() {
+    let shape = SgemmShape::from((65_536, 4096, 1024));
+    let problem = SgemmProblem { shape, target: Target { arch: 90, sms: 132 } };
+    let tables = Tables::for_arch(Some(90), Accuracy::Ieee);
+    let line = |batch| {
+        let asked = CallFeatures { batch, ..CallFeatures::default() };
+        let (_, line) = tables.table(asked).chosen(&problem, asked).expect("in range");
+        line.to_owned()
+    };
+    let says = |line: &str, keys: [&str; 4]| keys.iter().all(|key| line.contains(key));
+    let one = line(None);
+    assert!(
+        says(&one, ["tile: 128x256x16", "warp: 32x128", "raster: 8", "blocks_per_sm: 1"]),
+        "{one}"
+    );
+    let groups = line(Some(Batch::Grouped));
+    let keys = ["tile: 64x256x16", "warp: 64x64", "raster: 16", "blocks_per_sm: 2"];
+    assert!(says(&groups, keys), "{groups}");
+}
+
 /// No rule has a key that a call would overwrite or reject.
 #[test]
 fn rows_say_how_and_not_what() {

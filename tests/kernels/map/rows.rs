@@ -59,11 +59,16 @@ fn sum(values: &[f32], team: usize) -> f32 {
 /// all classes of rows, and in place.
 fn softmax_is_exact() -> Result<(), Error> {
     let device = Device::simulator();
-    for n in [1, 2, 3, 4, 5, 127, 1023, 1024, 1025, 1028, 8191, 8192, 8193, 32768, 32769, 32772] {
+    let short = [1, 2, 3, 4, 5, 127, 1023, 1024, 1025, 1028, 2048, 2049, 4096, 4100];
+    let long = [8191, 8192, 8193, 16384, 16385, 32768, 32769, 32772];
+    for n in short.into_iter().chain(long) {
         let m = 2;
         let team = match n {
             ..=1024 => 32,
-            1025..=8192 => 256,
+            1025..=2048 => 64,
+            2049..=4096 => 128,
+            4097..=8192 => 256,
+            8193..=16384 => 512,
             _ => 1024,
         };
         let host = elements(m * n, n as u64);

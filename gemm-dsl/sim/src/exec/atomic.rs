@@ -35,6 +35,10 @@ impl Machine<'_> {
                     wrote &= !(u32::from(!equal) << lane);
                     if equal { operand } else { old }
                 }
+                (Update::Load, _) => {
+                    wrote &= !(1 << lane);
+                    old
+                }
                 (update, _) => updated(update, elem, old, operand)
                     .map_err(|operands| overflow(lane as u32, operands))?,
             };
@@ -115,7 +119,9 @@ fn updated(update: &Update, elem: Elem, old: u64, operand: u64) -> Result<u64, [
             }
         }
         Update::Exchange => operand,
-        Update::CompareExchange(_) => unreachable!("a compare-and-exchange is handled earlier"),
+        Update::Load | Update::CompareExchange(_) => {
+            unreachable!("loads and compare-and-exchanges are handled earlier")
+        }
     })
 }
 

@@ -158,6 +158,7 @@ pub(crate) struct AsyncCopy {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Update {
+    Load,
     Add,
     Min,
     Max,

@@ -69,6 +69,17 @@ fn sums_extremes_and_exchanges_by_hand() {
 }
 
 #[test]
+fn a_load_reads_all_bits_and_writes_nothing() {
+    let bits = 0x8765_4321_fedc_ba98;
+    for space in SPACES {
+        for elem in [Elem::U32, Elem::I32, Elem::F32, Elem::U64, Elem::I64, Elem::F64] {
+            let word = if elem.size() == 8 { bits } else { bits & u64::from(u32::MAX) };
+            assert_eq!(once(space, elem, &|_| AtomicOp::Load, [word, 3, 0]), Ok([word, word]));
+        }
+    }
+}
+
+#[test]
 fn sums_of_signed_numbers_must_fit() {
     for space in SPACES {
         for (elem, max) in [(Elem::I32, i32::MAX as u64), (Elem::I64, i64::MAX as u64)] {

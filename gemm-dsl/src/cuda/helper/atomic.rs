@@ -1,13 +1,14 @@
 //! Atomic operations. Relaxed atomics are CUDA C++ functions, some of which support only some
-//! types. The source defines a function for each other atomic, for one element type and one memory
-//! space.
+//! types. The source defines a function for each load and each other atomic, for one element type
+//! and one memory space.
 
 use crate::cuda::WIDTH;
 use crate::cuda::types::element_type;
 use crate::ir::{Atomic, AtomicOp, Elem, Kernel, MemoryOrder, Scope, Space};
 
 /// Name, CUDA C++ function and PTX operation of each atomic operation.
-const ATOMICS: [(&str, &str, &str); 5] = [
+const ATOMICS: [(&str, &str, &str); 6] = [
+    ("load", "", "ld"),
     ("add", "atomicAdd", "add"),
     ("min", "atomicMin", "min"),
     ("max", "atomicMax", "max"),
@@ -24,7 +25,7 @@ fn row(op: &AtomicOp) -> (&'static str, &'static str, &'static str) {
 pub(in crate::cuda) fn name(k: &Kernel, atomic: &Atomic) -> String {
     let (name, cuda, _) = row(&atomic.op);
     match atomic.order {
-        MemoryOrder::Relaxed => relaxed(cuda, atomic.scope),
+        MemoryOrder::Relaxed if atomic.op != AtomicOp::Load => relaxed(cuda, atomic.scope),
         order => ordered(name, order, atomic.scope, is_shared(k, atomic)),
     }
 }
@@ -62,6 +63,7 @@ fn is_shared(k: &Kernel, atomic: &Atomic) -> bool {
 /// Definition of the function for an atomic operation; empty if it is built into CUDA C++.
 pub(in crate::cuda) fn definition(k: &Kernel, atomic: &Atomic) -> String {
     let meaning = match atomic.order {
+        MemoryOrder::Relaxed if atomic.op == AtomicOp::Load => "relaxed",
         MemoryOrder::Relaxed => return String::new(),
         MemoryOrder::Acquire => "acquire",
         MemoryOrder::Release => "release",
@@ -83,6 +85,21 @@ pub(in crate::cuda) fn definition(k: &Kernel, atomic: &Atomic) -> String {
     let (elem, expects) =
         (atomic.target.buffer.elem, matches!(atomic.op, AtomicOp::CompareExchange { .. }));
     let (ty, c) = (element_type(elem), constraint(elem));
+    if atomic.op == AtomicOp::Load {
+        let instruction = format!("ld.{order}.{scope}.{space}.b{}", 8 * elem.size());
+        return format!(
+            "\
+// Atomic load of a word in {space} memory, {meaning} at {audience} scope.
+__device__ __forceinline__ {ty} {}(const {ty}* at)
+{{
+{address}    {ty} value;
+    asm volatile(\"{instruction} %0, [%1];\" : \"={c}\"(value) : {place} : \"memory\");
+    return value;
+}}
+",
+            name(k, atomic)
+        );
+    }
     let instruction = format!("atom.{order}.{scope}.{space}.{}", operation(&atomic.op, elem));
     let (operands, inputs) = if expects {
         ("%2, %3", format!("\"{c}\"(expected), \"{c}\"(value)"))
@@ -90,6 +107,7 @@ pub(in crate::cuda) fn definition(k: &Kernel, atomic: &Atomic) -> String {
         ("%2", format!("\"{c}\"(value)"))
     };
     let what = match atomic.op {
+        AtomicOp::Load => unreachable!("a load is defined above"),
         AtomicOp::Add => "Atomic add to",
         AtomicOp::Min => "Atomic minimum of",
         AtomicOp::Max => "Atomic maximum of",
@@ -117,7 +135,7 @@ pub(in crate::cuda) fn definition(k: &Kernel, atomic: &Atomic) -> String {
 /// PTX operation with its type. Signed sums use the unsigned operation, which gives the same bits.
 fn operation(op: &AtomicOp, elem: Elem) -> String {
     let kind = match op {
-        AtomicOp::Exchange | AtomicOp::CompareExchange { .. } => 'b',
+        AtomicOp::Load | AtomicOp::Exchange | AtomicOp::CompareExchange { .. } => 'b',
         AtomicOp::Min | AtomicOp::Max if elem.is_signed() => 's',
         AtomicOp::Add | AtomicOp::Min | AtomicOp::Max => 'u',
     };

@@ -1,7 +1,9 @@
 //! Statements that synchronise threads: barriers, fences, atomics, matrix instructions.
 
 use super::KernelBuilder;
-use crate::ir::{Access, Atomic, AtomicOp, Expr, LoadMatrix, MemoryOrder, Mma, Scope, Stmt, Var};
+use crate::ir::{
+    Access, Atomic, AtomicOp, Elem, Expr, LoadMatrix, MemoryOrder, Mma, Scope, Stmt, Var,
+};
 
 impl KernelBuilder {
     /// Appends a barrier of all threads of the block.
@@ -55,6 +57,23 @@ impl KernelBuilder {
         let (old_value, value) = (Some(old), value.into());
         self.push(Stmt::Atomic(Atomic { old: old_value, op, target, value, order, scope }));
         old
+    }
+
+    /// Appends an atomic load. A variable called `name` receives the word.
+    pub fn atomic_load(
+        &mut self,
+        name: &str,
+        target: Access,
+        order: MemoryOrder,
+        scope: Scope,
+    ) -> Var {
+        let none = match target.buffer.elem {
+            Elem::I32 => Expr::I32(0),
+            Elem::U32 => Expr::U32(0),
+            Elem::U64 => Expr::U64(0),
+            elem => Expr::I32(0).cast(elem),
+        };
+        self.atomic(name, AtomicOp::Load, target, none, order, scope)
     }
 
     /// Appends an atomic operation that discards the word's previous value.

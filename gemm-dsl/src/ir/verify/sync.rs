@@ -32,6 +32,12 @@ impl Verifier<'_> {
             require(self.ty(expected)? == ty, || format!("{name} is compared with another type"))?;
         }
         require(*order != MemoryOrder::SeqCst, || "an atomic is not a fence: SeqCst".into())?;
+        if *op == AtomicOp::Load {
+            require(old.is_some(), || format!("an atomic load of {name} without a variable"))?;
+            require(matches!(order, MemoryOrder::Relaxed | MemoryOrder::Acquire), || {
+                format!("an atomic load that is {order:?}")
+            })?;
+        }
         require(*scope != Scope::Warp, || "an atomic of a warp".into())?;
         require(*scope != Scope::Cluster, || "an atomic of a cluster".into())?;
         // The variable is declared last, because the operands must not contain it.

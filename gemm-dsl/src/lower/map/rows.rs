@@ -66,7 +66,7 @@ fn kernel(
     class: RowClass,
     rows: Rows,
 ) -> Result<VerifiedKernel, IrError> {
-    let mut b = KernelBuilder::new(plan.kernel_name() + class.suffix(plan));
+    let mut b = KernelBuilder::new(plan.kernel_name() + &class.suffix(plan));
     title(&mut b, plan, class, rows);
     b.variant(if rows == Rows::Any { Variant::Scalar } else { Variant::Vector });
     // A result may be the same array as an operand.
@@ -160,10 +160,12 @@ impl RowKernel<'_> {
             let member = b.let_("tid", thread());
             return self.row(b, row.into(), member.into());
         }
-        let warp = thread() / self.team;
+        // Unsigned, so that the compiler needs fewer instructions for the indices.
+        let tid = b.unsigned("tid", Special::ThreadX);
+        let warp = tid / self.team;
         let row = Expr::from(Special::BlockX).wide() * rows_of_block + warp;
         let row = b.let_("row", row);
-        let member = b.let_("member", thread() % self.team);
+        let member = b.let_("member", tid % self.team);
         b.if_(Expr::from(row).lt(self.arrays.m), |b| self.row(b, row.into(), member.into()));
     }
 

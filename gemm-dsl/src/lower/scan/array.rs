@@ -1,81 +1,23 @@
 //! Scans of arrays in one launch: a tile for each block, whose prefix the block folds from the sums
 //! that earlier blocks publish.
 
-use super::item::{BlockSums, Place, Tile};
-use super::{Scan, WARP, at, held, thread};
-use crate::ir::program::{Program, Slot, TempFill};
+use super::held_tile::{HeldTile, TilePlace};
+use super::item::BlockSums;
+use super::words::{Level, Words};
+use super::{Scan, WARP, thread};
 use crate::ir::{
-    Access, AtomicOp, BufferId, BufferLayout, Elem, Expr, For, Geometry, Intrinsic, KernelBuilder,
-    MemoryOrder, Operand, Scope, Unroll, Var,
+    Access, BufferLayout, Change, Elem, Expr, For, Geometry, Intrinsic, KernelBuilder, Unroll, Var,
 };
-use crate::plan::ScanPlan;
-
-/// Names and contents of the scratch arrays.
-const TICKETS: &str = "tickets";
-const SUMS: &str = "tile_sums";
-const HAS_SUM: &str = "has_sum";
-const PREFIXES: &str = "group_prefixes";
-const HAS_PREFIX: &str = "has_prefix";
-
-/// Scratch arrays of a kernel.
-struct Temps {
-    /// Number of tiles that blocks have taken.
-    tickets: BufferId,
-    /// Fold of each tile, and a word that is 1 once it is known.
-    sums: BufferId,
-    has_sum: BufferId,
-    /// Fold of all elements up to the end of each group of tiles, and a word that is 1 once it is
-    /// known.
-    prefixes: BufferId,
-    has_prefix: BufferId,
-}
-
-/// Number of tiles, and number of groups of tiles, of `n` elements.
-fn counts(plan: &ScanPlan, n: &Expr) -> [Expr; 2] {
-    let tiles = n.clone().div_ceil(u64::from(plan.tile()));
-    let groups = n.clone().div_ceil(u64::from(plan.tile()) * u64::from(plan.block()));
-    [tiles, groups]
-}
-
-/// Adds the scratch arrays to a program.
-pub(super) fn temps(program: &mut Program, plan: &ScanPlan, n: &Expr) -> Vec<(Operand, Slot)> {
-    let [tiles, groups] = counts(plan, n);
-    let (held, zero) = (held(plan), TempFill::Zero);
-    let slots = [
-        program.temp_of(TICKETS, Elem::U32, [Expr::U64(1)], zero),
-        program.temp(SUMS, held, [tiles.clone()]),
-        program.temp_of(HAS_SUM, Elem::U32, [tiles], zero),
-        program.temp(PREFIXES, held, [groups.clone()]),
-        program.temp_of(HAS_PREFIX, Elem::U32, [groups], zero),
-    ];
-    slots.into_iter().enumerate().map(|(nth, slot)| (Operand::Temp(nth), slot)).collect()
-}
-
-impl Temps {
-    fn declare(b: &mut KernelBuilder, scan: &Scan<'_>) -> Self {
-        let [tiles, groups] = counts(scan.plan, &scan.n.into());
-        let mut array = |nth, name: &str, elem, len: Expr| {
-            let array = b.global(name, elem, Operand::Temp(nth));
-            b.shape(array, [len], [1.into()]);
-            array
-        };
-        Self {
-            tickets: array(0, TICKETS, Elem::U32, Expr::U64(1)),
-            sums: array(1, SUMS, scan.held, tiles.clone()),
-            has_sum: array(2, HAS_SUM, Elem::U32, tiles),
-            prefixes: array(3, PREFIXES, scan.held, groups.clone()),
-            has_prefix: array(4, HAS_PREFIX, Elem::U32, groups),
-        }
-    }
-}
 
 pub(super) fn build(b: &mut KernelBuilder, scan: &Scan<'_>) {
-    let temps = Temps::declare(b, scan);
-    b.title("Workspace: tickets, has_sum and has_prefix are 0 before each launch.");
-    let [tiles, _] = counts(scan.plan, &scan.n.into());
-    let blocks_per_sm = scan.plan.spec().blocks_per_sm;
+    b.title("Workspace: words are 0 before each launch.");
+    let tiles = Expr::from(scan.n).div_ceil(u64::from(scan.plan.tile()));
+    // A scalar access needs more registers.
+    let least = scan.is_wide.then(|| scan.plan.blocks_per_sm());
+    let blocks_per_sm = scan.plan.spec().blocks_per_sm.or(least);
     let grid = [tiles, 1u64.into(), 1u64.into()];
     b.geometry(Geometry { block: (scan.plan.block(), 1), grid, blocks_per_sm });
+    let words = Words::declare(b, scan);
     let tid: Expr = b.let_("tid", thread()).into();
     let word = |b: &mut KernelBuilder, name: &str, elem, meaning: &str| {
         let word = b.shared(name, elem, [], BufferLayout::row_major(0), meaning);
@@ -84,105 +26,233 @@ pub(super) fn build(b: &mut KernelBuilder, scan: &Scan<'_>) {
     let taken = word(b, "taken", Elem::U32, "number of the block's tile");
     let prefix = word(b, "prefix", scan.held, "sum of all elements before the tile");
     let sums = BlockSums::declare(b, scan);
+    let held = HeldTile::declare(b, scan);
     b.comment(
         "Take the next tile. Blocks with the earlier tiles have therefore started, so this block \
          may wait for them.",
     );
     b.if_(tid.clone().equals(0), |b| {
-        let (one, order) = (Expr::U32(1), MemoryOrder::Relaxed);
-        let next = at(temps.tickets, 0);
-        let ticket = b.atomic("ticket", AtomicOp::Add, next, one, order, Scope::Device);
+        let ticket = words.take(b);
         b.store(taken.clone(), ticket);
     });
     b.barrier();
     let tile = b.let_("tile", taken.load().cast(Elem::U64));
-    let elements = Tile::declare(b, scan);
     let first = b.let_("first", tile * scan.tile);
-    let place = Place { row: Expr::U64(0), first: first.into(), member: &tid, inside: None };
-    elements.load(b, scan, &place, WARP);
-    sums.scan(b, scan, (&elements, &tid), |b, sum| {
-        b.comment("Publish the sum of the tile.");
-        publish(b, at(temps.sums, tile), at(temps.has_sum, tile), sum);
+    let left = (Expr::from(scan.n) - first).min(Expr::from(scan.tile).wide()).cast(Elem::I32);
+    let left = b.let_("left", left);
+    let place = TilePlace { first, left, tid: &tid };
+    held.load(b, scan, &place);
+    held.scan(b, scan, &place, &sums);
+    b.barrier();
+    b.if_(tid.clone().lt(WARP), |b| {
+        let back = LookBack::start(b, scan, &words, tile, &tid);
+        sums.scan(b, scan, &tid, |b, sum| {
+            let all = back.prefix(b, sum);
+            b.if_(tid.clone().equals(0), |b| b.store(prefix.clone(), all));
+        });
     });
-    look_back(b, scan, &temps, (tile, &tid), &sums.total, &prefix);
-    elements.store(b, scan, &place, |_, item| {
+    b.barrier();
+    held.store(b, scan, &place, |item| {
         scan.folded(prefix.clone().load(), sums.before(scan, &tid, item))
     });
 }
 
-/// Computes the fold of all elements before a tile.
-fn look_back(
-    b: &mut KernelBuilder,
-    scan: &Scan<'_>,
-    temps: &Temps,
-    (tile, tid): (Var, &Expr),
-    total: &Access,
-    prefix: &Access,
-) {
-    let warps = scan.plan.block() as i32 / WARP;
-    let layout = BufferLayout::row_major(1);
-    let meaning = "sum of earlier tiles of each warp";
-    let of_warps = b.shared("earlier_sums", scan.held, [warps.into()], layout, meaning);
-    b.comment(
-        "Fold the sums of the earlier tiles of this group of BLOCK tiles, one for each thread. \
-         The order depends on no timing, so the results are reproducible.",
-    );
-    let group = b.let_("group", Expr::from(tile) / scan.block);
-    let nth = b.let_("nth", Expr::from(tile) - group * scan.block);
-    let sum = b.mut_("earlier", scan.identity());
-    b.if_(tid.clone().wide().lt(nth), |b| {
-        let other = b.let_("other", group * scan.block + tid.clone());
-        wait(b, at(temps.has_sum, other));
-        b.assign(sum, at(temps.sums, other).load());
-    });
-    let halve = crate::ir::Change::Div(2.into());
-    let steps = For::above(WARP / 2, 0).change(halve).unroll(Unroll::Full);
-    b.loop_("step", steps, |b, step| {
-        let above = Expr::Call(Intrinsic::ShuffleDown, vec![sum.into(), step.into()]);
-        let above = b.let_("above", above);
-        b.assign(sum, scan.folded(sum, above));
-    });
-    b.if_((tid.clone() % WARP).equals(0), |b| {
-        b.store(at(of_warps, tid.clone() / WARP), sum);
-    });
-    b.barrier();
-    b.if_(tid.clone().equals(0), |b| {
-        let all = b.mut_("all", scan.identity());
-        b.if_(Expr::from(group).gt(0u64), |b| {
-            let before = b.let_("group_before", Expr::from(group) - 1);
-            wait(b, at(temps.has_prefix, before));
-            b.assign(all, at(temps.prefixes, before).load());
-        });
-        let earlier = b.mut_("earlier_all", at(of_warps, 0).load());
-        for warp in 1..warps {
-            b.assign(earlier, scan.folded(earlier, at(of_warps, warp).load()));
-        }
-        b.assign(all, scan.folded(all, earlier));
-        b.store(prefix.clone(), all);
-        let is_last = Expr::from(nth).equals(Expr::from(scan.block).wide() - 1);
-        b.if_(is_last, |b| {
-            b.comment("The last block of a group publishes the prefix of the next group.");
-            let sum = scan.folded(all, total.clone().load());
-            publish(b, at(temps.prefixes, group), at(temps.has_prefix, group), sum);
-        });
-    });
-    b.barrier();
+/// Fold of everything before a tile, by one warp. Each lane reads one word of each level.
+struct LookBack<'l> {
+    scan: &'l Scan<'l>,
+    words: &'l Words,
+    lane: Expr,
+    tile: Var,
+    /// Index of the tile's group and section, and the tile's index in the group and the group's in
+    /// the section.
+    group: Var,
+    section: Var,
+    nth_tile: Var,
+    nth_group: Var,
+    /// Words of the lane's tile and group, and of the section before the tile's.
+    of_tile: Var,
+    of_group: Var,
+    of_section: Var,
 }
 
-/// Stores a value, and sets its word.
-fn publish(b: &mut KernelBuilder, target: Access, word: Access, value: Expr) {
-    b.store(target, value);
-    let (one, order) = (Expr::U32(1), MemoryOrder::Release);
-    b.atomic_only(AtomicOp::Exchange, word, one, order, Scope::Device);
-}
+impl<'l> LookBack<'l> {
+    /// Reads the words for the first time.
+    fn start(
+        b: &mut KernelBuilder,
+        scan: &'l Scan<'l>,
+        words: &'l Words,
+        tile: Var,
+        lane: &Expr,
+    ) -> Self {
+        b.comment(
+            "Look back: 32 tiles are a group, 32 groups a section. A lane reads the words of an \
+             earlier tile of this group and of an earlier group of this section.",
+        );
+        let group = b.let_("group", tile / WARP);
+        let section = b.let_("section", group / WARP);
+        let nth_tile = b.let_("nth_tile", tile - group * WARP);
+        let nth_group = b.let_("nth_group", group - section * WARP);
+        let [of_tile, of_group, of_section] =
+            ["of_tile", "of_group", "of_section"].map(|name| words.unset(b, name));
+        let lane = lane.clone();
+        let back = Self {
+            scan,
+            words,
+            lane,
+            tile,
+            group,
+            section,
+            nth_tile,
+            nth_group,
+            of_tile,
+            of_group,
+            of_section,
+        };
+        b.if_(back.has_tile(), |b| words.read(b, of_tile, Level::Tile, back.lane_of(group)));
+        b.if_(back.has_group(), |b| words.read(b, of_group, Level::Group, back.lane_of(section)));
+        b.if_(back.has_section(), |b| words.read(b, of_section, Level::Section, section - 1));
+        back
+    }
 
-/// Waits until another block has set a word.
-fn wait(b: &mut KernelBuilder, word: Access) {
-    let seen = b.mut_("seen", Expr::U32(0));
-    let none = |_| Expr::from(seen).equals(Expr::U32(0));
-    b.loop_("round", For::new(0, none), |b, _| {
-        let (zero, order) = (Expr::U32(0), MemoryOrder::Acquire);
-        let found = b.atomic("found", AtomicOp::Add, word, zero, order, Scope::Device);
-        b.assign(seen, found);
-    });
+    fn has_tile(&self) -> Expr {
+        self.lane.clone().wide().lt(self.nth_tile)
+    }
+
+    fn has_group(&self) -> Expr {
+        self.lane.clone().wide().lt(self.nth_group)
+    }
+
+    fn has_section(&self) -> Expr {
+        self.lane.clone().equals(0).and(Expr::from(self.section).gt(0u64))
+    }
+
+    /// Index of the lane's tile of a group, or of its group of a section.
+    fn lane_of(&self, whole: impl Into<Expr>) -> Expr {
+        whole.into() * WARP + self.lane.clone()
+    }
+
+    /// Publishes the sum of the tile, which the last lane has as `sum`. Returns the fold of
+    /// everything before the tile, which is defined in lane 0.
+    fn prefix(&self, b: &mut KernelBuilder, sum: Var) -> Var {
+        let Self { scan, words, section, nth_tile, nth_group, .. } = *self;
+        let is_last = |nth: Var| Expr::from(nth).equals(Expr::U64(WARP as u64 - 1));
+        b.if_(self.lane.clone().equals(WARP - 1), |b| {
+            words.publish(b, Level::Tile, self.tile.into(), sum.into());
+        });
+        let own = b.mut_("tile_sum", scan.identity());
+        b.if_(self.has_tile(), |b| {
+            let nth = self.lane_of(self.group);
+            words.wait(b, self.of_tile, Level::Tile, nth.clone());
+            b.assign(own, words.value(scan, self.of_tile, Level::Tile, nth));
+        });
+        let tiles = b.mut_("sum_of_tiles", own);
+        self.fold_lanes(b, &[tiles]);
+        let group_sum = b.mut_("group_sum", scan.identity());
+        b.if_(is_last(nth_tile), |b| {
+            b.comment("The last block of a group publishes the sum of the group.");
+            b.assign(group_sum, self.lane.clone().equals(WARP - 1).select(sum, own));
+            self.fold_lanes(b, &[group_sum]);
+            b.if_(self.lane.clone().equals(0), |b| {
+                words.publish(b, Level::Group, self.group.into(), group_sum.into());
+            });
+        });
+        let of_groups = self.groups(b);
+        let groups = b.mut_("sum_of_groups", of_groups);
+        self.fold_lanes(b, &[groups]);
+        let all = b.mut_("before_tile", scan.identity());
+        b.if_(self.has_section(), |b| {
+            words.wait(b, self.of_section, Level::Section, section - 1);
+            b.assign(all, words.value(scan, self.of_section, Level::Section, section - 1));
+        });
+        b.if_(is_last(nth_tile).and(is_last(nth_group)), |b| {
+            b.comment("The last block of a section publishes the prefix of the next section.");
+            b.if_(self.lane.clone().equals(0), |b| {
+                let of_section = scan.folded(groups, group_sum);
+                let sum = scan.folded(all, of_section);
+                words.publish(b, Level::Section, section.into(), sum);
+            });
+        });
+        b.assign(all, scan.folded(scan.folded(all, groups), tiles));
+        all
+    }
+
+    /// Sum of the lane's group, if it is an earlier one of the section.
+    fn groups(&self, b: &mut KernelBuilder) -> Var {
+        let Self { scan, words, section, of_group, .. } = *self;
+        b.comment(
+            "If the sum of a group is not published yet, compute it from the sums of its tiles. \
+             These are the same operations, so no bit depends on timing.",
+        );
+        let sum = b.mut_("lane_group_sum", scan.identity());
+        let nth = self.lane_of(section);
+        let is_missing = b.mut_("is_missing", Expr::I32(0));
+        let take = |b: &mut KernelBuilder| {
+            let is_set = words.is_set(of_group);
+            b.if_else(
+                is_set,
+                |b| {
+                    b.assign(sum, words.value(scan, of_group, Level::Group, nth.clone()));
+                    b.assign(is_missing, 0);
+                },
+                |b| b.assign(is_missing, 1),
+            );
+        };
+        b.if_(self.has_group(), take);
+        let latest = b.mut_("latest", self.latest(is_missing));
+        self.maximum(b, latest);
+        let more = move |_: Var| Expr::from(latest).ge(0);
+        b.loop_("poll", For::new(0, more), |b, _| {
+            let other = b.let_("other", section * WARP + latest);
+            let tile = words.unset(b, "of_other_tile");
+            words.read(b, tile, Level::Tile, self.lane_of(other));
+            b.if_(Expr::from(is_missing).equals(1), |b| {
+                words.read(b, of_group, Level::Group, nth.clone());
+                take(b);
+            });
+            let unset = b.mut_("unset", words.is_set(tile).select(0, 1));
+            self.maximum(b, unset);
+            b.if_(Expr::from(unset).equals(0), |b| {
+                let value = words.value(scan, tile, Level::Tile, self.lane_of(other));
+                let computed = b.mut_("computed", value);
+                self.fold_lanes(b, &[computed]);
+                b.if_(self.lane.clone().equals(latest), |b| {
+                    b.assign(sum, computed);
+                    b.assign(is_missing, 0);
+                });
+            });
+            b.assign(latest, self.latest(is_missing));
+            self.maximum(b, latest);
+        });
+        sum
+    }
+
+    /// The lane, if its group is missing, else -1.
+    fn latest(&self, is_missing: Var) -> Expr {
+        Expr::from(is_missing).equals(1).select(self.lane.clone(), -1)
+    }
+
+    /// Folds values of all lanes in a fixed tree. Every lane gets the results.
+    fn fold_lanes(&self, b: &mut KernelBuilder, values: &[Var]) {
+        self.each_step(b, |b, step| {
+            for value in values {
+                let other = Expr::Call(Intrinsic::ShuffleXor, vec![(*value).into(), step.into()]);
+                let other = b.let_("other_lane", other);
+                b.assign(*value, self.scan.folded(*value, other));
+            }
+        });
+    }
+
+    /// Maximum of all lanes.
+    fn maximum(&self, b: &mut KernelBuilder, value: Var) {
+        self.each_step(b, |b, step| {
+            let other = Expr::Call(Intrinsic::ShuffleXor, vec![value.into(), step.into()]);
+            let other = b.let_("other_lane", other);
+            b.assign(value, Expr::from(value).max(other));
+        });
+    }
+
+    fn each_step(&self, b: &mut KernelBuilder, body: impl FnOnce(&mut KernelBuilder, Var)) {
+        let halve = For::above(WARP / 2, 0).change(Change::Div(2.into())).unroll(Unroll::Full);
+        b.loop_("step", halve, body);
+    }
 }

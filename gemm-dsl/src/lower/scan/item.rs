@@ -3,6 +3,7 @@
 use super::{Scan, WARP, at};
 use crate::ir::{Access, BufferId, BufferLayout, Expr, Intrinsic, KernelBuilder, Var};
 use crate::lower::conversions::{computed, stored};
+use crate::spec::ScanOver;
 
 /// Elements of a thread, in registers.
 pub(super) struct Tile {
@@ -18,8 +19,8 @@ pub(super) struct Tile {
 pub(super) struct BlockSums {
     /// Fold of each item of each warp, then the fold of all earlier ones.
     sums: BufferId,
-    /// Fold of the tile.
-    pub(super) total: Access,
+    /// Fold of the tile, for rows.
+    pub(super) total: Option<Access>,
 }
 
 /// Location of a thread's items.
@@ -35,14 +36,16 @@ pub(super) struct Place<'p> {
 
 impl BlockSums {
     pub(super) fn declare(b: &mut KernelBuilder, scan: &Scan<'_>) -> Self {
-        let count = scan.plan.items() as i32 * scan.plan.block() as i32 / WARP;
-        let count = b.constant("SUMS", count, "items of all warps of a block");
+        let count = b.constant("SUMS", count(scan) as i32, "items of all warps of a block");
         let layout = BufferLayout::row_major(1);
         let meaning = "sum of each item of each warp, then of all earlier ones";
         let sums = b.shared("sums", scan.held, [count.into()], layout, meaning);
         let meaning = "sum of the tile";
-        let total = b.shared("total", scan.held, [], BufferLayout::row_major(0), meaning);
-        Self { sums, total: Access::new(total, []) }
+        let total = (scan.plan.spec().over == ScanOver::Rows).then(|| {
+            let total = b.shared("total", scan.held, [], BufferLayout::row_major(0), meaning);
+            Access::new(total, [])
+        });
+        Self { sums, total }
     }
 
     /// Sum of all items before an item of a warp.
@@ -50,43 +53,93 @@ impl BlockSums {
         at(self.sums, nth(scan, tid, item)).load()
     }
 
-    /// Scans the sums of all warps and items in the first warp, whose last lane then has the fold
-    /// of the tile. A barrier must follow.
-    pub(super) fn scan(
+    /// Stores the sum of an item of a warp, which its last lane has.
+    pub(super) fn store(
         &self,
         b: &mut KernelBuilder,
         scan: &Scan<'_>,
-        (tile, tid): (&Tile, &Expr),
-        last: impl FnOnce(&mut KernelBuilder, Expr),
+        tid: &Expr,
+        [item, sum]: [Var; 2],
+    ) {
+        b.if_((tid.clone() % WARP).equals(WARP - 1), |b| {
+            b.store(at(self.sums, nth(scan, tid, item)), sum);
+        });
+    }
+
+    /// Stores the sums of all items of a tile in registers.
+    pub(super) fn store_all(
+        &self,
+        b: &mut KernelBuilder,
+        scan: &Scan<'_>,
+        tile: &Tile,
+        tid: &Expr,
     ) {
         b.if_((tid.clone() % WARP).equals(WARP - 1), |b| {
             b.unrolled("item", scan.items, |b, item| {
                 b.store(at(self.sums, nth(scan, tid, item)), at(tile.sums, item).load());
             });
         });
-        b.barrier();
-        b.comment("The first warp scans the sums of all warps, item by item.");
-        b.if_(tid.clone().lt(WARP), |b| {
-            let count = scan.plan.items() as i32 * scan.plan.block() as i32 / WARP;
-            let own = at(self.sums, tid.clone());
-            let has = tid.clone().lt(count);
-            let held = has.clone().select(own.clone().load(), scan.identity());
-            let sum = b.mut_("sum", if count == WARP { own.clone().load() } else { held });
-            scan.scan_lanes(b, sum, tid, WARP);
-            let before = scan.previous(b, sum, tid);
-            let before = b.let_("before_warp", before);
-            let store = |b: &mut KernelBuilder| b.store(own, before);
-            if count == WARP {
-                store(b)
-            } else {
-                b.if_(has, store)
-            }
-            b.if_(tid.clone().equals(WARP - 1), |b| {
-                b.store(self.total.clone(), sum);
-                last(b, sum.into());
-            });
-        });
     }
+
+    /// Scans the sums of all warps and items in the first warp. Then calls `then` in this warp, with
+    /// the variable that is the fold of the tile in the last lane.
+    pub(super) fn scan(
+        &self,
+        b: &mut KernelBuilder,
+        scan: &Scan<'_>,
+        tid: &Expr,
+        then: impl FnOnce(&mut KernelBuilder, Var),
+    ) {
+        b.comment("The first warp scans the sums of all warps, item by item.");
+        let (count, each) = (count(scan), count(scan).div_ceil(WARP as u32) as i32);
+        let nth = |j: i32| if each == 1 { tid.clone() } else { tid.clone() * each + j };
+        let own = |j: i32| at(self.sums, nth(j));
+        let is_full = count as i32 == each * WARP;
+        let has = |j: i32| nth(j).lt(count as i32);
+        let held = |j: i32| match is_full {
+            true => own(j).load(),
+            false => has(j).select(own(j).load(), scan.identity()),
+        };
+        let first = (each > 1).then(|| b.let_("first_sum", held(0)));
+        let sum = match first {
+            None => b.mut_("sum", held(0)),
+            Some(first) => b.mut_("sum", scan.folded(first, held(1))),
+        };
+        scan.scan_lanes(b, sum, tid, WARP);
+        let before = scan.previous(b, sum, tid);
+        let before = b.let_("before_warp", before);
+        let mut store = |j: i32, value: Expr| match is_full {
+            true => b.store(own(j), value),
+            false => b.if_(has(j), |b| b.store(own(j), value)),
+        };
+        store(0, before.into());
+        if let Some(first) = first {
+            store(1, scan.folded(before, first));
+        }
+        if let Some(total) = &self.total {
+            b.if_(tid.clone().equals(WARP - 1), |b| b.store(total.clone(), sum));
+        }
+        then(b, sum);
+    }
+}
+
+/// Number of items of all warps of a block: at most two for each lane of a warp.
+fn count(scan: &Scan<'_>) -> u32 {
+    scan.plan.items() * scan.plan.block() / WARP as u32
+}
+
+/// Result of an element of an item, as in memory. `own` are the running folds of the item, `before`
+/// is the fold of everything before it.
+pub(super) fn stored_result(
+    scan: &Scan<'_>,
+    before: Var,
+    own: impl Fn(i32) -> Access,
+    j: i32,
+) -> Expr {
+    let spec = scan.plan.spec();
+    let nth = if spec.exclusive { j - 1 } else { j };
+    let value = if nth < 0 { before.into() } else { scan.folded(before, own(nth).load()) };
+    stored(value.bitcast(spec.acc_elem()), spec.result_elem())
 }
 
 /// Index of an item of the thread's warp among the items of all warps.
@@ -206,15 +259,9 @@ impl Tile {
         place: &Place<'_>,
         [item, first, before]: [Var; 3],
     ) {
-        let spec = scan.plan.spec();
         let vector = scan.plan.vector() as i32;
-        let (acc, elem) = (spec.acc_elem(), spec.result_elem());
-        let result = |j: i32| {
-            let nth = if spec.exclusive { j - 1 } else { j };
-            let own = Access::new(self.elements, [item.into(), nth.into()]);
-            let value = if nth < 0 { before.into() } else { scan.folded(before, own.load()) };
-            stored(value.bitcast(acc), elem)
-        };
+        let own = |nth: i32| Access::new(self.elements, [item.into(), nth.into()]);
+        let result = |j: i32| stored_result(scan, before, own, j);
         let to = |j: i32| Access::new(scan.output, [place.row.clone(), first + j, 0.into()]);
         let inside = |cond: Expr| match &place.inside {
             Some(inside) => inside.clone().and(cond),

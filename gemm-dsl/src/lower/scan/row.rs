@@ -30,10 +30,14 @@ fn by_blocks(b: &mut KernelBuilder, scan: &Scan<'_>) {
         let tile = Tile::declare(b, scan);
         let place = Place { row: row.clone(), first: first.into(), member: &member, inside: None };
         tile.load(b, scan, &place, WARP);
-        sums.scan(b, scan, (&tile, &member), |_, _| {});
+        sums.store_all(b, scan, &tile, &member);
+        b.barrier();
+        b.if_(member.clone().lt(WARP), |b| sums.scan(b, scan, &member, |_, _| {}));
         b.barrier();
         tile.store(b, scan, &place, |_, item| scan.folded(carry, sums.before(scan, &member, item)));
-        b.assign(carry, scan.folded(carry, sums.total.clone().load()));
+        if let Some(total) = &sums.total {
+            b.assign(carry, scan.folded(carry, total.clone().load()));
+        }
         b.comment("The next tile reuses this shared memory.");
         b.barrier();
     });

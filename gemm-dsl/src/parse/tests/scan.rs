@@ -8,11 +8,27 @@ pub(super) const SPECS: &[Faulty] = &[
         &[("96", "`block: 96`: a block has a power of two of threads, from 32 to 1024; use 128")],
     ),
     (
-        "block: 256, items: 5",
+        "block: 256, items: 9",
+        &[(
+            "9",
+            "256 threads · 9 items = 2304 items per block, and a block scans at most 2048; use \
+             `items: 8` or less, or a smaller block",
+        )],
+    ),
+    (
+        "type: f64, result: f32, items: 5",
         &[(
             "5",
-            "256 threads · 5 items = 1280 items per block, and one warp scans the sums of at most \
-             1024; use `items: 4` or less, or a smaller block",
+            "256 threads · 5 items = 1280 items per block, and a block scans at most 1024 of 32 \
+             bytes in 32768 bytes of shared memory; use `items: 4` or less, or a smaller block",
+        )],
+    ),
+    (
+        "over: rows, block: 256, items: 5",
+        &[(
+            "5",
+            "256 threads · 5 items = 1280 items per block, and a block scans at most 1024; use \
+             `items: 4` or less, or a smaller block",
         )],
     ),
     (

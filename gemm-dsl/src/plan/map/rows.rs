@@ -32,12 +32,13 @@ pub(crate) struct RowClass {
 
 impl RowClass {
     /// Suffix of the names of the kernels.
-    pub(crate) fn suffix(self, plan: &MapPlan) -> &'static str {
+    pub(crate) fn suffix(self, plan: &MapPlan) -> String {
         match (self.longest, self.team) {
-            (None, _) => "_long",
-            (_, team) if team == plan.block() => "",
-            (_, team) if team < plan.block() => "_short",
-            _ => "_wide",
+            (None, _) => "_long".to_owned(),
+            (_, team) if team == plan.block() => String::new(),
+            (_, WARP) => "_short".to_owned(),
+            (_, team) if team < plan.block() => format!("_{team}_narrow"),
+            (_, team) => format!("_{team}_wide"),
         }
     }
 
@@ -65,9 +66,16 @@ impl MapPlan {
         if block > WARP {
             classes.push(kept(WARP, block));
         }
-        classes.push(kept(block, block));
-        if wide > block {
-            classes.push(kept(wide, wide));
+        // Most threads have elements if a row is longer than half of the class's longest row.
+        let mut team = 2 * WARP;
+        while team < block {
+            classes.push(kept(team, team));
+            team *= 2;
+        }
+        let mut team = block;
+        while team <= wide {
+            classes.push(kept(team, team));
+            team *= 2;
         }
         let items = items.min(MAX_LOADED);
         classes.push(RowClass { team: wide, block: wide, items, longest: None });

@@ -138,6 +138,26 @@ fn an_atomic_has_an_order_and_a_scope() {
 }
 
 #[test]
+fn an_atomic_load_is_relaxed_or_acquires_a_value() {
+    let with = |order, keeps: bool| {
+        kernel(Elem::U64, |b, _, output| {
+            let (target, scope) = (at(output, 0), Scope::Device);
+            match keeps {
+                true => _ = b.atomic("found", AtomicOp::Load, target, 0u64, order, scope),
+                false => b.atomic_only(AtomicOp::Load, target, 0u64, order, scope),
+            }
+        })
+    };
+    for order in [MemoryOrder::Relaxed, MemoryOrder::Acquire] {
+        assert_eq!(rule(with(order, true)), Ok(()));
+        breaks(with(order, false), "an atomic load of out without a variable");
+    }
+    for order in [MemoryOrder::Release, MemoryOrder::AcqRel] {
+        breaks(with(order, true), "an atomic load that is");
+    }
+}
+
+#[test]
 fn an_atomic_is_on_one_word_that_others_see() {
     let on = |place: fn(&mut KernelBuilder, BufferId, BufferId) -> Access| {
         kernel(Elem::U64, |b, input, output| {

@@ -25,8 +25,6 @@ pub(crate) struct Tiled<'p> {
     /// Range of K that the block accumulates; `None` for all of K.
     pub range: Option<KRange>,
     pub origin: Origin,
-    /// True if the thread has rows before the end of the tile's group; `None` without groups.
-    pub has_rows: Option<Var>,
     /// This thread's elements of the tile along the rows of C; `cols` are those along the columns.
     pub rows: Elements,
     pub cols: Elements,
@@ -177,25 +175,6 @@ impl<'p> Tiled<'p> {
         PartOfB { factor: StagedFactor { origin, ..self.b.clone() }, n: n.into() }
     }
 
-    /// Declares a condition that is false for threads whose rows all are beyond the tile's group.
-    /// Their warps need not multiply, which leaves time to the other warps.
-    pub fn without_idle_rows(self, b: &mut KernelBuilder) -> Self {
-        let end = self.problem.end_of_group.filter(|_| self.mma.is_none());
-        let has_rows = end.map(|end| {
-            b.comment("Warps whose rows all are beyond the group copy tiles, but multiply none.");
-            b.let_("has_rows", (self.origin.row + self.rows.first).lt(end))
-        });
-        Self { has_rows, ..self }
-    }
-
-    /// Emits multiplications, which threads without rows skip.
-    pub fn by_rows(&self, b: &mut KernelBuilder, multiply: impl FnOnce(&mut KernelBuilder)) {
-        match self.has_rows {
-            None => multiply(b),
-            Some(has_rows) => b.if_(has_rows.into(), multiply),
-        }
-    }
-
     /// Number of steps of a tile that each thread multiplies.
     pub fn steps(&self) -> Const {
         let of_tile = self.mma.map_or(self.frame.bk, |mma| mma.counts.steps);
@@ -291,6 +270,6 @@ impl<'p> Frame<'p> {
             own: cols,
             begin,
         };
-        Tiled { frame: *self, problem, mma, range, origin, has_rows: None, rows, cols, a, b }
+        Tiled { frame: *self, problem, mma, range, origin, rows, cols, a, b }
     }
 }

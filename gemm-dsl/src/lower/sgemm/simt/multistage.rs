@@ -218,7 +218,7 @@ impl MultistagePipeline<'_> {
                         spread_name,
                         &write.into(),
                     );
-                    tiled.by_rows(b, |b| pair.multiply(b, tiled, acc, i));
+                    pair.multiply(b, tiled, acc, i);
                 })
             });
             self.advance(b, &bk.into());

@@ -85,7 +85,7 @@ fn synchronous(b: &mut KernelBuilder, tiled: &Tiled<'_>, next: NextTileCopy) -> 
         let more = Expr::from(k0).lt(tiled.depth());
         let k0 = Expr::from(k0);
         if next == NextTileCopy::Direct {
-            tiled.by_rows(b, |b| multiply(b, tiled, &acc, &slot));
+            multiply(b, tiled, &acc, &slot);
             b.if_(more, |b| {
                 b.comment(READ);
                 b.barrier();
@@ -105,7 +105,7 @@ fn synchronous(b: &mut KernelBuilder, tiled: &Tiled<'_>, next: NextTileCopy) -> 
                 b_loads.to_registers(b, held[1], &k0, limit);
             });
         });
-        tiled.by_rows(b, |b| multiply(b, tiled, &acc, &slot));
+        multiply(b, tiled, &acc, &slot);
         b.if_(more, |b| hand_over(b, [a_loads, b_loads], held, buffer));
     });
     acc
@@ -141,7 +141,7 @@ fn in_parts(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Accumulators {
                         "After this barrier all threads see the tile of A and the part of B.",
                     );
                     b.barrier();
-                    tiled.by_rows(b, |b| multiply_part(b, tiled, acc, &slot, Some(&part)));
+                    multiply_part(b, tiled, acc, &slot, Some(&part));
                     b.comment(
                         "All threads must have read both before the next copies overwrite them.",
                     );

@@ -46,10 +46,7 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, shape: &TiledPlan) {
                         "A tile row may begin at the end of its group: it has nothing to compute.",
                     );
                     let exists = Expr::from(tiled.origin.row).lt(end);
-                    b.if_(exists, |b| {
-                        let tiled = tiled.without_idle_rows(b);
-                        product(b, &tiled, parts, split.as_ref());
-                    });
+                    b.if_(exists, |b| product(b, &tiled, parts, split.as_ref()));
                 }
             }
         }
