@@ -144,7 +144,7 @@ fn main() -> ExitCode {
         let spec: SgemmSpec = line.parse().unwrap_or_else(|error| panic!("{line}: {error}"));
         let epilogue = random::of_pairs(&EPILOGUE, i as u64, 3, 2);
         let spec = spec.epilogue(epilogue.to_string().parse().expect("a sound epilogue"));
-        trials.push(trial(format!("pairs::{i:02}"), spec, &[TENSOR_COPIES]));
+        trials.push(trial(format!("pairs::{i:02}"), spec, Targets::Each(vec![TENSOR_COPIES])));
     }
     for (i, line) in BATCHES.iter().enumerate() {
         let spec: SgemmSpec = line.parse().unwrap_or_else(|error| panic!("{line}: {error}"));

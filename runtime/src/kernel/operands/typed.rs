@@ -6,11 +6,15 @@ use std::fmt;
 use std::marker::PhantomData;
 
 /// Element types of A, B and C, and the [operands](Operands) of a [`Gemm`](crate::Gemm).
-pub struct Typed<A, B, C, E>(PhantomData<fn() -> (A, B, C, E)>);
+pub struct Typed<A, B, C, E> {
+    of: PhantomData<Markers<A, B, C, E>>,
+}
+
+type Markers<A, B, C, E> = (fn() -> A, fn() -> B, fn() -> C, fn() -> E);
 
 impl<A, B, C, E> fmt::Debug for Typed<A, B, C, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Typed")
+        f.debug_struct("Typed").field("of", &self.of).finish()
     }
 }
 

@@ -232,7 +232,7 @@ impl Splits {
                 b.transposed(buffers[nth]);
             }
             let of = plan.types().factor(factor).vector_lanes().into();
-            b.require(Requirement::Aligned { operand, bytes: VECTOR_BYTES.into() });
+            b.require(Requirement::Aligned { operand, bytes: VECTOR_BYTES });
             b.require(Requirement::Multiple { scalar: stride, of });
         }
         Self { buffers, count: None, pitch: None, problem: *problem }
