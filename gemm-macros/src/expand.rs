@@ -11,7 +11,7 @@ use gemm_dsl::parse::{
     self, EpilogueTokens, MapTokens, ReduceTableTokens, ReduceTokens, ScanTokens, SgemmTableTokens,
     SgemmTokens,
 };
-use gemm_dsl::spec::{Along, EpilogueArg, MapSpec, SgemmSpec};
+use gemm_dsl::spec::{Along, EpilogueArg, GemmTypes, MapSpec, SgemmSpec};
 use gemm_dsl::tables::{KernelTable, Rule, TableFamily};
 use gemm_dsl::{Plan, SpecErrors};
 use proc_macro2::{Group, Span, TokenStream};
@@ -207,11 +207,18 @@ pub(crate) fn sgemm(name: &str, input: TokenStream) -> TokenStream {
     let has_types = name == SgemmSpec::TYPED;
     let SgemmTokens { plan, types, operands } = parse::sgemm(spec, has_types);
     let list = operands.map(List::new);
+    let is_faulty = plan.is_err();
     let artifact = plan.and_then(|plan| checked(plan.artifact()));
     match head {
         None => {
             let artifact = both(artifact, check(list.as_ref(), BY_NAME));
-            expression(&runtime, &List::kernel(list.as_ref(), types, &runtime), artifact)
+            // The types of a faulty spec may be other than the user meant.
+            let kernel = match is_faulty && has_types {
+                true => List::typed_by_use(list.as_ref(), &runtime),
+                false if is_faulty => List::kernel(list.as_ref(), GemmTypes::F32, &runtime),
+                false => List::kernel(list.as_ref(), types, &runtime),
+            };
+            expression(&runtime, &kernel, artifact)
         }
         Some(head) => {
             let list = list.unwrap_or_default();

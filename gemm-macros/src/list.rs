@@ -93,6 +93,12 @@ impl List {
         Self::gemm(types, &kinds, runtime)
     }
 
+    /// Type of a kernel for matrices whose types follow from its use.
+    pub(crate) fn typed_by_use(list: Option<&Self>, runtime: &TokenStream) -> TokenStream {
+        let kinds = Self::kinds(list, runtime);
+        quote!(#runtime::Gemm::<_, _, _, #kinds>)
+    }
+
     /// Type of a kernel for matrices of these types and operands of these kinds.
     fn gemm(types: GemmTypes, kinds: &TokenStream, runtime: &TokenStream) -> TokenStream {
         if types == GemmTypes::F32 {

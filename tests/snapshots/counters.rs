@@ -2,13 +2,15 @@
 
 use crate::compare;
 use gemm_dsl::ir::Elem;
-use gemm_dsl::spec::{Along, Batch, EpilogueArg, Lanes, MapSpec, Over, ReduceSpec, SgemmSpec};
+use gemm_dsl::spec::{
+    Along, Batch, EpilogueArg, Lanes, MapSpec, MatrixType, Over, ReduceSpec, SgemmSpec,
+};
 use gemm_dsl::stages::pinned::PinnedSpec;
 use gemm_runtime::generic::Kernel;
 use gemm_runtime::half::bf16;
 use gemm_runtime::{
-    Buffer, ByName, Device, Error, LaunchReport, MatrixList, MatrixListMut, MatrixMut, MatrixRef,
-    Number, ReduceKernel, Scan, Segments, Sgemm,
+    Buffer, ByName, Device, Element, Error, Gemm, LaunchReport, MatrixList, MatrixListMut,
+    MatrixMut, MatrixRef, Number, ReduceKernel, Scan, Segments, Sgemm,
 };
 use gemm_sim::Counters;
 use libtest_mimic::Trial;
@@ -45,6 +47,7 @@ pub fn trial(stage: &PinnedSpec) -> Trial {
             "topk" => select(&line)?,
             "scans" => scan(&line)?,
             "map" | "rows" => map(&line)?,
+            "typed" => typed(&line)?,
             _ => {
                 let (m, n, k) = size(&line.parse::<SgemmSpec>()?);
                 (format!("m = {m}, n = {n}, k = {k}"), multiply(&line)?)
@@ -248,6 +251,31 @@ fn multiply(line: &str) -> Result<LaunchReport, Error> {
         return call.launch(&a, &b, &mut MatrixListMut::new(&device, [&mut c])?);
     }
     call.launch(&a, &b, &mut c)
+}
+
+/// GEMM on matrices of other types than `f32`.
+fn typed(line: &str) -> Result<(String, LaunchReport), Error> {
+    fn of<T: Element>(spec: SgemmSpec) -> Result<(String, LaunchReport), Error> {
+        let device = Device::simulator();
+        // Rows of 16-bit elements are whole 16-byte units.
+        let (m, n, k) = (148, 276, 80);
+        let by_column = [spec.layout.transposes_a(), spec.layout.transposes_b()];
+        let kernel = Gemm::<T, T, T, ByName>::new(spec)?;
+        let elements = device.alloc_of::<T>((m * k).max(k * n))?;
+        let view = |rows, cols, by_column| match by_column {
+            true => Ok(MatrixRef::new(&elements, cols, rows)?.t()),
+            false => MatrixRef::new(&elements, rows, cols),
+        };
+        let (a, b) = (view(m, k, by_column[0])?, view(k, n, by_column[1])?);
+        let (bias, mut c) = (device.alloc(n)?, device.alloc_matrix_of::<T>(m, n)?);
+        let mut call = kernel.call(&device);
+        if kernel.spec_line().contains("bias[n]") {
+            call = call.operand("bias", &bias);
+        }
+        Ok((format!("m = {m}, n = {n}, k = {k}"), call.launch(&a, &b, &mut c)?))
+    }
+    let spec = line.parse::<SgemmSpec>()?;
+    if spec.a == MatrixType::F64 { of::<f64>(spec) } else { of::<bf16>(spec) }
 }
 
 /// Uploads an array of ones. Counts do not depend on the elements.

@@ -157,6 +157,7 @@ fn keys_of_what_is_computed_are_marked() {
         "type",
         "acc",
         "with_value",
+        "topk",
         "result",
         "index",
         "compensated",
@@ -164,7 +165,7 @@ fn keys_of_what_is_computed_are_marked() {
         "pitched",
     ];
     assert_eq!(marked::<ReduceSpec>(), of_reductions);
-    let of_products = ["batch", "scaled", "epilogue"];
+    let of_products = ["a", "b", "c", "batch", "scaled", "epilogue"];
     assert_eq!(marked::<SgemmSpec>(), of_products);
     // Keys from which a macro derives the type of a kernel.
     fn typed<S: Table>(of: Typed) -> Vec<&'static str> {

@@ -91,11 +91,12 @@ pub fn all() -> Result<Vec<PinnedSpec>, SpecErrors> {
 /// Returns the pinned specs whose kernels the program `texts` does not time: an elementwise kernel
 /// over arrays of any shape, one with operands of rows and columns and with results of two types,
 /// two that fold over rows, a scan that computes offsets, a selection of 64 elements of each row by
-/// several blocks, and a GEMM of groups of rows.
+/// several blocks, a GEMM of groups of rows, one over pairs of columns, and GEMMs on matrices of
+/// `f64` and of `bf16`.
 ///
 /// # Errors
 /// Returns an error if the generator has a bug.
-pub fn untimed() -> Result<[PinnedSpec; 7], SpecErrors> {
+pub fn untimed() -> Result<[PinnedSpec; 10], SpecErrors> {
     let gelu: MapSpec = "|x[m, n]| gelu(x), name: gelu".parse()?;
     let norm: MapSpec = "|x[m, n], mean[m], rstd[m], gamma[n]| -> (bf16, f32) \
                          { let t = (x - mean) * rstd; (t * gamma, t) }, name: norm"
@@ -117,6 +118,18 @@ pub fn untimed() -> Result<[PinnedSpec; 7], SpecErrors> {
                    blocks_per_sm: 1, batch: grouped, epilogue: |acc, bias[batch, n]| relu(acc + \
                    bias)"
             .parse()?;
+    let pairs: SgemmSpec =
+        "tile: 64x64x8, thread: 4x8, fragment: split, float4, double_buffer, pitched, \
+                 epilogue: |acc, bias[n], rotor[m, n]| { let t = acc + bias; (t * sigmoid(t) * \
+                 next(t), pair(acc * rotor - next(acc) * next(rotor), acc * next(rotor) + \
+                 next(acc) * rotor)) }"
+            .parse()?;
+    let f64s: SgemmSpec =
+        "a: f64, b: f64, c: f64, tile: 32x32x8, thread: 4x4, float4, layout: tn".parse()?;
+    let linear: SgemmSpec = "a: bf16, b: bf16, c: bf16, layout: nt, tile: 128x256x64, raster: 8, \
+                             arith: bf16, mma: wgmma, copy: tma, stages: 4, producer, persistent, \
+                             cluster: 2, epilogue: |acc, bias[n]| gelu(acc + bias), name: linear"
+        .parse()?;
     Ok([
         PinnedSpec::new("map", "gelu", &gelu)?,
         PinnedSpec::new("map", "norm", &norm)?,
@@ -125,6 +138,9 @@ pub fn untimed() -> Result<[PinnedSpec; 7], SpecErrors> {
         PinnedSpec::new("scans", "offsets", &scan)?,
         PinnedSpec::new("topk", "top64", &topk)?,
         PinnedSpec::new("batch", "grouped", &grouped)?,
+        PinnedSpec::new("epilogue", "pairs", &pairs)?,
+        PinnedSpec::new("typed", "f64", &f64s)?,
+        PinnedSpec::new("typed", "linear", &linear)?,
     ])
 }
 
@@ -168,7 +184,7 @@ fn reductions() -> Result<[PinnedSpec; 3], SpecErrors> {
 }
 
 /// GEMMs: a small one whose expression uses most features, one with two values, one with a fold of
-/// each row, one over pairs of columns, the fastest stage with a library function, a batch with several GEMMs per block, a
+/// each row, the fastest stage with a library function, a batch with several GEMMs per block, a
 /// batch of pointer lists, a batch with epilogue operands of each GEMM, and a batch with three
 /// axes.
 fn products() -> Result<Vec<PinnedSpec>, SpecErrors> {
@@ -190,11 +206,6 @@ fn products() -> Result<Vec<PinnedSpec>, SpecErrors> {
     let mut specs: Vec<(&str, &str, SgemmSpec)> =
         vec![("epilogue", "small", small.parse()?), ("epilogue", "values", values.parse()?)];
     specs.push(("epilogue", "row_folds", folds.parse()?));
-    let pairs = "tile: 64x64x8, thread: 4x8, fragment: split, float4, double_buffer, pitched, \
-                 epilogue: |acc, bias[n], rotor[m, n]| { let t = acc + bias; (t * sigmoid(t) * \
-                 next(t), pair(acc * rotor - next(acc) * next(rotor), acc * next(rotor) + \
-                 next(acc) * rotor)) }";
-    specs.push(("epilogue", "pairs", pairs.parse()?));
     for stage in super::sgemm().into_iter().filter(|stage| stage.name == "fastest") {
         let gelu = format!("{}, epilogue: |acc| gelu(acc)", stage.spec);
         specs.push(("epilogue", "fastest_gelu", gelu.parse()?));

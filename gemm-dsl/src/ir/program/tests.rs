@@ -422,18 +422,23 @@ fn extents_are_given_once_and_all_of_them() {
 fn kernels_of_a_launch_are_there_and_write_the_same() {
     says(&changed(|p| first(p).choose = List::EMPTY), "a launch of no kernel");
     says(&changed(|p| first(p).choose.to_mut()[0] = KernelId(3)), "there is no KernelId(3)");
-    let mut b = KernelBuilder::new("idle");
-    for (name, operand) in [("x", Operand::Input(0)), ("y", Operand::Output(0))] {
-        let array = b.global(name, Elem::F32, operand);
-        b.shape(array, [1u64.into()], [1.into()]);
-    }
-    b.extent("n", Ty::I32, Extent::LENGTH);
-    let idle = b.finish().expect("a sound kernel");
-    let rule = changed(|p| {
-        let idle = p.kernel(idle);
-        first(p).choose.to_mut().push(idle);
-    });
-    says(&rule, "`idle` does not write what the kernels before it write");
+    let with_idle = |nth: usize| {
+        let mut b = KernelBuilder::new("idle");
+        for (name, operand) in [("x", Operand::Input(0)), ("y", Operand::Output(0))] {
+            let array = b.global(name, Elem::F32, operand);
+            b.shape(array, [1u64.into()], [1.into()]);
+        }
+        b.extent("n", Ty::I32, Extent::LENGTH);
+        let idle = b.finish().expect("a sound kernel");
+        changed(|p| {
+            let idle = p.kernel(idle);
+            let Step::Launch(launch) = &mut p.steps[nth] else { panic!("a launch") };
+            launch.choose.to_mut().push(idle);
+        })
+    };
+    says(&with_idle(2), "`idle` does not write what the kernels before it write");
+    // A kernel may leave the scratch array of another one alone, but then no later launch reads it.
+    says(&with_idle(0), "`add` reads Temp(0) before it is written");
 }
 
 #[test]

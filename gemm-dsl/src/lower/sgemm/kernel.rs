@@ -38,6 +38,7 @@ pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
     let arith = plan.spec().arith;
     let computed = match (arith.format(), arith.is_emulation()) {
         (None, _) => plan.types().acc.name().to_owned(),
+        _ if plan.spec().reads_matrices() => plan.types().acc.name().to_owned(),
         (Some(format), false) => format!("f32 from elements rounded to {}", format.name()),
         (Some(format), true) => {
             format!("f32, each element split into {} x {}", arith.splits(), format.name())
