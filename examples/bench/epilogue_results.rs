@@ -6,9 +6,9 @@
 //! cargo run --release --example epilogue_results -- --size 1024,4096
 //! ```
 //!
-//! The tuned kernel with `relu(acc + bias)` is the baseline. The GEMM without an epilogue is measured,
-//! too. All variants run in turns on the same
-//! random matrices, in CUDA graphs of back-to-back launches.
+//! The tuned kernel with `relu(acc + bias)` is the baseline. The GEMM without an epilogue is
+//! measured, too. All variants run in turns on the same random matrices, in CUDA graphs of
+//! back-to-back launches.
 
 use clap::Parser;
 use gemm_bench::cli::{Failure, Outcome, count, device_label, exit, open_gpu, seed_or_new};

@@ -27,6 +27,8 @@ use std::process::ExitCode;
 
 const ROUNDS: usize = 21;
 
+const SIZES: [&str; 3] = ["2048x2048x2048", "4096x4096x4096", "8192x8192x8192"];
+
 /// Specs without their types and arithmetic.
 const SPECS: [&str; 4] = [
     "tile: 128x256x64, copy: tma, stages: 4, producer, raster: 16",
@@ -46,7 +48,7 @@ struct TypedOptions {
     #[arg(long, value_parser = ["bf16", "f16", "f32"], default_value = "f32")]
     result: String,
     /// Extents MxNxK
-    #[arg(long, value_delimiter = ',', value_parser = size, default_values = ["2048x2048x2048", "4096x4096x4096", "8192x8192x8192"])]
+    #[arg(long, value_delimiter = ',', value_parser = size, default_values = SIZES)]
     sizes: Vec<Size>,
     /// Specs without layout, types, `arith` and `mma`
     #[arg(long)]

@@ -73,11 +73,11 @@
 //! arrive without waiting at a barrier that is still incomplete when the block ends.
 //!
 //! **Atomics.** A [`Stmt::Atomic`] evaluates its index and operands, then reads its word and writes
-//! it in one step; a load writes nothing. Each thread executes the atomic independently. All atomics on a word have one
-//! total order, which is consistent with all other ordering. Each atomic reads the value that the
-//! previous one in this order wrote. An atomic's scope is its block or the launch. If the scope of
-//! one of two atomics or fences excludes the thread of the other, neither orders the other. By
-//! itself, a [`MemoryOrder::Relaxed`] atomic orders no other access.
+//! it in one step; a load writes nothing. Each thread executes the atomic independently. All
+//! atomics on a word have one total order, which is consistent with all other ordering. Each atomic
+//! reads the value that the previous one in this order wrote. An atomic's scope is its block or the
+//! launch. If the scope of one of two atomics or fences excludes the thread of the other, neither
+//! orders the other. By itself, a [`MemoryOrder::Relaxed`] atomic orders no other access.
 //!
 //! * An atomic *releases* if its order is [`MemoryOrder::Release`] or [`MemoryOrder::AcqRel`]. It
 //!   also releases if a fence precedes it in its thread, and then it releases the accesses before

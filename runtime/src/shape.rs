@@ -93,8 +93,8 @@ impl Shape {
     }
 
     /// Returns true if two matrices of a batch share an element. A batch whose axes no single
-    /// stride describes must be nested: along each axis, the stride is at least the span of all axes with
-    /// smaller strides.
+    /// stride describes must be nested: along each axis, the stride is at least the span of all
+    /// axes with smaller strides.
     pub(crate) fn overlaps_itself(&self) -> bool {
         let Some((count, distance)) = self.batch().merged() else {
             return self.count() > 0 && !self.is_nested();

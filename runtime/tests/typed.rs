@@ -20,8 +20,10 @@ const SPECS: &[&str] = &[
     "tile: 32x32x16, thread: 8x8, prefetch, slices: 2",
     "tile: 32x32x16, thread: 8x8, float4, stages: 2, stream_k, stage_c",
     "layout: nt, tile: 64x32x64, arith: {a}, mma: wgmma, copy: tma",
-    "layout: nt, tile: 128x64x64, arith: {a}, mma: wgmma, copy: tma, stages: 3, producer, persistent, cluster: 2, float4",
-    "layout: nt, tile: 128x64x64, arith: {a}, mma: wgmma, copy: tma, stages: 3, split_k: 2, pitched",
+    "layout: nt, tile: 128x64x64, arith: {a}, mma: wgmma, copy: tma, stages: 3, producer, \
+     persistent, cluster: 2, float4",
+    "layout: nt, tile: 128x64x64, arith: {a}, mma: wgmma, copy: tma, stages: 3, split_k: 2, \
+     pitched",
 ];
 
 fn check<T: Element + Copy, R: Element>(

@@ -5,6 +5,7 @@
 //! such architectures, which takes minutes longer. These tests need NVRTC, but no GPU.
 
 mod releases;
+mod targets;
 
 use gemm_dsl::cuda;
 use gemm_dsl::expr::{EPILOGUE, Function, FunctionInfo, Signature, random};
@@ -26,34 +27,9 @@ use gemm_tests::{arbitrary, nvrtc, pairs, row_folds};
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::collections::HashSet;
 use std::process::ExitCode;
+use targets::Targets;
 
 const ARCHITECTURES: [u32; 5] = [75, 80, 90, 100, 120];
-
-/// Architectures for which a kernel is compiled.
-enum Targets {
-    /// All of these that have the kernel's instructions.
-    Each(Vec<u32>),
-    /// One that has the kernel's instructions, by the number of the test. All of them if the run is
-    /// not thinned.
-    InTurn(usize),
-}
-
-impl Targets {
-    fn of(&self, kernel: &VerifiedKernel) -> Vec<u32> {
-        let has = |arch: &u32| match kernel.contract().is_specific {
-            true => *arch == kernel.min_arch(),
-            false => *arch >= kernel.min_arch(),
-        };
-        match self {
-            Self::Each(architectures) => architectures.iter().copied().filter(has).collect(),
-            &Self::InTurn(nth) => {
-                let able: Vec<u32> = ARCHITECTURES.into_iter().filter(has).collect();
-                let is_chosen = |(i, _): &(usize, u32)| gemm_cases::is_in_turn(*i, able.len(), nth);
-                able.iter().copied().enumerate().filter(is_chosen).map(|(_, arch)| arch).collect()
-            }
-        }
-    }
-}
 
 /// Architectures for which a kernel of a stage is compiled here. By default it is one that the
 /// snapshots of resources do not cover, unless only sm_90 has the kernel's instructions.

@@ -1,9 +1,9 @@
 //! Expressions that are computed once for each pair of neighbouring columns, as in
 //! `acc * sigmoid(acc) * next(acc)`.
 //!
-//! `next(e)` is the value of `e` in the odd column of the pair. The lowering gives the names of this
-//! column names of their own: the expression becomes a closure of twice as many values, which no
-//! longer contains `next` and `pair`.
+//! `next(e)` is the value of `e` in the odd column of the pair. The lowering gives the names of
+//! this column names of their own: the expression becomes a closure of twice as many values, which
+//! no longer contains `next` and `pair`.
 
 use super::tree::{Binary, Block, ClosureParam, Let, Node, NodeKind};
 use super::{Closure, messages};

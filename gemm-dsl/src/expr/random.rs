@@ -47,8 +47,8 @@ pub fn with_operands(scope: &'static ExprScope, seed: u64, depth: u32, most: u64
     indexed(scope, seed, depth, Operands { most, indices: of_one.collect() })
 }
 
-/// Like [`with_operands`], for the value of each column of a pair. The first value of the closure is a
-/// `pair` of it. Some closures have a second value, which is that of the odd column.
+/// Like [`with_operands`], for the value of each column of a pair. The first value of the closure
+/// is a `pair` of it. Some closures have a second value, which is that of the odd column.
 pub fn of_pairs(scope: &'static ExprScope, seed: u64, depth: u32, most: u64) -> Closure {
     let mut closure = with_operands(scope, seed, depth, most);
     let even = closure.body.value.clone();

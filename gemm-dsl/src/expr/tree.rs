@@ -105,8 +105,8 @@ pub enum NodeKind {
     /// `next(e)`: the value of `e` in the odd column of a pair of columns. Only scopes with
     /// [`pairs`](super::ExprScope::pairs) have it.
     Next(Box<Node>),
-    /// `pair(x, y)`: the values of the even and of the odd column. It is a value of the closure, not
-    /// an operand.
+    /// `pair(x, y)`: the values of the even and of the odd column. It is a value of the closure,
+    /// not an operand.
     Pair(Box<Node>, Box<Node>),
     /// `waves(128x256)`, which only conditions may use: the number of tiles of this size, divided
     /// by the number of SMs.

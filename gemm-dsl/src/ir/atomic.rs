@@ -55,8 +55,9 @@ pub struct Atomic {
 ///
 /// All operations are defined on 32-bit and 64-bit integers. [`Load`](Self::Load),
 /// [`Exchange`](Self::Exchange) and [`CompareExchange`](Self::CompareExchange) only move bits, so
-/// they are also defined on [`Ty::F32`] and [`Ty::F64`]. Floating-point addition is omitted on purpose: `atom.add.f32`
-/// flushes subnormals in global memory, and its result would depend on the order of the blocks.
+/// they are also defined on [`Ty::F32`] and [`Ty::F64`]. Floating-point addition is omitted on
+/// purpose: `atom.add.f32` flushes subnormals in global memory, and its result would depend on the
+/// order of the blocks.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AtomicOp {
     /// Writes nothing.

@@ -15,8 +15,9 @@
 //! operations. The last block of a section publishes the prefix of the next section. No order of
 //! operations depends on timing.
 //!
-//! A published word has 64 bits, of which 32 are the value, so that one relaxed load reads both. The
-//! values of 8-byte types have an array of their own, and a word that is read with acquire order.
+//! A published word has 64 bits, of which 32 are the value, so that one relaxed load reads both.
+//! The values of 8-byte types have an array of their own, and a word that is read with acquire
+//! order.
 //!
 //! **Rows** are scanned by a group of threads or by a block, one tile after another.
 

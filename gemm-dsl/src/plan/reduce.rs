@@ -14,8 +14,9 @@
 //! * `group` is a power of two. For rows and segments it is at most a warp, or the whole block. For
 //!   columns it is at most the block;
 //! * several blocks fold a row only if `group` is the whole block;
-//! * `topk` is at most 64, and needs `over: all` or `over: rows`, and as `group` a warp or the whole
-//!   block. It excludes `finish`, `tree`, `unroll_last_warp`, `shuffle`, `run` and `launch: once`;
+//! * `topk` is at most 64, and needs `over: all` or `over: rows`, and as `group` a warp or the
+//!   whole block. It excludes `finish`, `tree`, `unroll_last_warp`, `shuffle`, `run` and `launch:
+//!   once`;
 //! * `blocks` is at most 65,535, and excludes `run`;
 //! * `run` is at most 2^30, and a multiple of the elements of one result that a block reads per
 //!   round;

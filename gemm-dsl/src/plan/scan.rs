@@ -148,8 +148,8 @@ impl ScanPlan {
         self.items
     }
 
-    /// Minimum number of resident blocks per SM for which the compiler allots registers to a scan of
-    /// an array.
+    /// Minimum number of resident blocks per SM for which the compiler allots registers to a scan
+    /// of an array.
     pub(crate) fn blocks_per_sm(&self) -> u32 {
         let is_small = self.spec.acc_elem().size() == 4 && self.vector() == 4;
         let threads = RESIDENT_THREADS[usize::from(!is_small)];

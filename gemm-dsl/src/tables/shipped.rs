@@ -2,9 +2,9 @@
 //!
 //! They are written by hand from measurements with `f32` on an H200.
 //! `cargo run --release -p gemm-bench --example rows` times the chosen specs and others. `mean_var`
-//! and `logsumexp` need more arithmetic per element and have rules of their own. The rules of `topk`
-//! were chosen by the number of merges, without measurements. For other element types, a vector also
-//! has 16 bytes, but another number of elements.
+//! and `logsumexp` need more arithmetic per element and have rules of their own. The rules of
+//! `topk` were chosen by the number of merges, without measurements. For other element types, a
+//! vector also has 16 bytes, but another number of elements.
 //!
 //! Conditions read only extents, so results have the same bits on every device.
 

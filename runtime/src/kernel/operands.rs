@@ -7,21 +7,24 @@
 //! two scalars, in the wrong order do compile. A kernel whose spec is known only at run time takes
 //! operands by name, which the launch checks.
 
+mod forms;
+mod listing;
 mod named;
 mod tuples;
 mod typed;
 
+pub use forms::{GivenOperands, OperandForm, OperandForms, OperandValue, arrays};
+pub(crate) use forms::{batches, has_padding, numbers, outputs};
+pub(crate) use listing::ListingType;
+
 pub use named::{AnyOperand, ByName, Named};
 pub use typed::Typed;
 
-use crate::error::{Error, Result};
-use crate::operand::{Exclusive, Input, Shared, VectorMutOf, VectorOf, Written};
-use crate::shape::{NamedBatch, Shape};
+use crate::error::Result;
+use crate::operand::{Input, VectorMutOf, VectorOf, Written};
 use crate::view::{MatrixMutOf, MatrixOf};
-use gemm_dsl::ir::{Elem, Operand};
-use gemm_dsl::spec::{Along, ArgSlot, EpilogueArg, GemmTypes};
+use gemm_dsl::spec::EpilogueArg;
 use gemm_dsl::target::element::Element;
-use smallvec::SmallVec;
 use std::marker::PhantomData;
 
 /// Kind of an operand with one element for each column of C, such as `bias[n]`. A call passes a
@@ -291,180 +294,6 @@ pub mod sealed {
 
         /// Values in the order of the kernel's operands. Operands by name are checked.
         fn give_all(&mut self, operands: &[EpilogueArg]) -> Result<GivenOperands<'_>>;
-    }
-}
-
-/// Form of an operand's value.
-#[derive(Clone, Copy, Debug)]
-pub enum OperandForm {
-    Number(f32),
-    /// Array to be read: its number of elements, and the shape if it is a matrix.
-    Array(usize, Option<Shape>),
-    /// Array to be written: its number of elements, and the shape if it is a matrix.
-    Output(usize, Option<Shape>),
-}
-
-/// Forms of the operands of a call.
-pub type OperandForms = SmallVec<[OperandForm; 4]>;
-
-/// Returns true if rows of a matrix of the shape of C, or its columns if it is column-major, are
-/// padded. The rows of other matrices may have any stride in every kernel.
-pub(crate) fn has_padding(operands: &[EpilogueArg], forms: &[OperandForm]) -> bool {
-    operands.iter().zip(forms).any(|(operand, form)| match form {
-        OperandForm::Array(_, Some(shape)) | OperandForm::Output(_, Some(shape)) => {
-            operand.along.is_like_c() && shape.is_padded()
-        }
-        _ => false,
-    })
-}
-
-/// Batches of the matrices of the shape of C. A matrix for all GEMMs has no axes.
-pub(crate) fn batches<'o>(
-    operands: &'o [EpilogueArg],
-    forms: &[OperandForm],
-) -> impl Iterator<Item = NamedBatch<'o>> {
-    let like_c = operands.iter().zip(forms).filter(|(operand, _)| operand.along.is_like_c());
-    like_c.filter_map(|(operand, form)| match form {
-        OperandForm::Array(_, Some(shape)) | OperandForm::Output(_, Some(shape)) => {
-            let axes = shape.batch.map(|batch| batch.array_axes()).unwrap_or_default();
-            Some((&*operand.name, axes))
-        }
-        _ => None,
-    })
-}
-
-/// Value of an operand. Nothing has checked yet that it belongs to the device of the call.
-pub enum OperandValue<'a> {
-    /// Scalar, passed to the kernel by value.
-    Number(f32),
-    /// Elements of an array, and the shape if it is a matrix.
-    Array(Shared<'a, f32>, Option<Shape>),
-    /// Elements of an array to be written, and the shape if it is a matrix.
-    Output(Exclusive<'a, f32>, Option<Shape>),
-}
-
-/// Values of the operands: arrays and scalars, each in the order of the kernel's operands.
-#[derive(Default)]
-pub struct GivenOperands<'a> {
-    pub(super) arrays: SmallVec<[(Shared<'a, f32>, Option<Shape>); 2]>,
-    pub(super) numbers: SmallVec<[f32; 4]>,
-    pub(super) outputs: SmallVec<[(Exclusive<'a, f32>, Option<Shape>); 1]>,
-}
-
-impl<'a> GivenOperands<'a> {
-    /// Values of the scalars, in the order of the kernel's operands.
-    pub fn numbers(&self) -> &[f32] {
-        &self.numbers
-    }
-
-    /// Arrays in the order of the kernel's operands, each with its shape if it is a matrix.
-    pub fn arrays_mut(&mut self) -> impl Iterator<Item = &mut (Shared<'a, f32>, Option<Shape>)> {
-        self.arrays.iter_mut()
-    }
-
-    /// Shapes of the arrays to be written, as far as they are matrices, in the order of the
-    /// kernel's operands.
-    pub fn outputs_mut(&mut self) -> impl Iterator<Item = &mut Option<Shape>> {
-        self.outputs.iter_mut().map(|(_, shape)| shape)
-    }
-
-    fn push(&mut self, given: OperandValue<'a>) {
-        match given {
-            OperandValue::Number(number) => self.numbers.push(number),
-            OperandValue::Array(elements, shape) => self.arrays.push((elements, shape)),
-            OperandValue::Output(elements, shape) => self.outputs.push((elements, shape)),
-        }
-    }
-}
-
-/// Array arguments of the epilogue, each with its operand.
-pub fn arrays(operands: &[EpilogueArg]) -> impl Iterator<Item = (&EpilogueArg, Operand)> {
-    operands.iter().filter_map(|argument| match argument.slot {
-        ArgSlot::Array(nth) => Some((argument, Operand::Input(nth))),
-        ArgSlot::Number(_) | ArgSlot::Output(_) => None,
-    })
-}
-
-/// Arrays that the epilogue writes besides C, each with its operand.
-pub(super) fn outputs(operands: &[EpilogueArg]) -> impl Iterator<Item = (&EpilogueArg, Operand)> {
-    operands.iter().filter_map(|argument| match argument.slot {
-        ArgSlot::Output(nth) => Some((argument, Operand::Output(nth))),
-        ArgSlot::Array(_) | ArgSlot::Number(_) => None,
-    })
-}
-
-/// Names of the epilogue's scalar arguments, each with the bits of its value.
-pub(super) fn numbers<'o>(
-    operands: &'o [EpilogueArg],
-    values: &[f32],
-) -> SmallVec<[(&'o str, u64); 4]> {
-    let are_numbers = |argument: &&EpilogueArg| matches!(argument.slot, ArgSlot::Number(_));
-    let named = operands.iter().filter(are_numbers).zip(values);
-    named.map(|(argument, value)| (&*argument.name, u64::from(value.to_bits()))).collect()
-}
-
-/// Type whose parameter lists the operands of its values.
-pub(crate) struct ListingType {
-    name: &'static str,
-    without_operands: &'static str,
-    by_name: &'static str,
-}
-
-impl ListingType {
-    pub(crate) const SGEMM: Self =
-        Self { name: "Sgemm", without_operands: "SgemmKernel", by_name: "Sgemm<ByName>" };
-    pub(crate) const EPILOGUE: Self =
-        Self { name: "Epilogue", without_operands: "Epilogue", by_name: "Epilogue<ByName>" };
-
-    /// Checks that `E` lists the operands of a spec or of an epilogue, whose text is `line`.
-    pub(crate) fn check<E: Operands>(&self, line: &str, operands: &[EpilogueArg]) -> Result<()> {
-        self.check_matrices::<E>(line, operands, GemmTypes::F32.matrices())
-    }
-
-    /// Checks that `E` has the element types of A, B and C, and lists the operands.
-    pub(crate) fn check_matrices<E: Operands>(
-        &self,
-        line: &str,
-        operands: &[EpilogueArg],
-        matrices: [Elem; 3],
-    ) -> Result<()> {
-        let needed: Vec<&str> = operands.iter().map(EpilogueArg::kind).collect();
-        let found = [E::A::ELEM, E::B::ELEM, E::C::ELEM];
-        let kinds = E::KINDS.unwrap_or(&needed);
-        if kinds == needed && found == matrices {
-            return Ok(());
-        }
-        Err(Error::KernelType {
-            line: line.to_owned(),
-            operands: operands.iter().map(ToString::to_string).collect(),
-            needed: self.of_types(matrices, &needed),
-            found: self.of_types(found, kinds),
-            by_name: if matrices == GemmTypes::F32.matrices() { self.by_name } else { "" },
-        })
-    }
-
-    /// Type for matrices of these types and operands of these kinds, in the user's notation.
-    fn of_types(&self, matrices: [Elem; 3], kinds: &[&str]) -> String {
-        let [a, b, c] = matrices;
-        match kinds {
-            kinds if matrices == GemmTypes::F32.matrices() => self.of_kinds(kinds),
-            [] => format!("Gemm<{a}, {b}, {c}>"),
-            [kind] => format!("Gemm<{a}, {b}, {c}, ({kind},)>"),
-            kinds if kinds.len() > EpilogueArg::MOST_LISTED => {
-                format!("Gemm<{a}, {b}, {c}, ByName>")
-            }
-            kinds => format!("Gemm<{a}, {b}, {c}, ({})>", kinds.join(", ")),
-        }
-    }
-
-    /// Type for operands of these kinds, in the user's notation.
-    fn of_kinds(&self, kinds: &[&str]) -> String {
-        match kinds {
-            [] => self.without_operands.to_owned(),
-            [kind] => format!("{}<({kind},)>", self.name),
-            kinds if kinds.len() > EpilogueArg::MOST_LISTED => self.by_name.to_owned(),
-            kinds => format!("{}<({})>", self.name, kinds.join(", ")),
-        }
     }
 }
 

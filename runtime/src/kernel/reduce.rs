@@ -69,8 +69,9 @@ impl<T, R> ReduceKernel<T, R> {
     ///
     /// `inputs` is a reference to the input, or a tuple of references in the order of the
     /// parameters of `map`. The numbers of `map` and `finish` follow, by value. `results` is a
-    /// mutable reference to the array for the results, or a tuple of such references. A vector may have more elements than there are results. On a GPU
-    /// the call returns before the work is complete; later work of the device is ordered after it.
+    /// mutable reference to the array for the results, or a tuple of such references. A vector may
+    /// have more elements than there are results. On a GPU the call returns before the work is
+    /// complete; later work of the device is ordered after it.
     ///
     /// The `over` key determines the inputs and the number of results:
     ///

@@ -1,5 +1,5 @@
-//! Epilogues over pairs of columns. Each fault is reported at its token, or at the key that excludes
-//! pairs.
+//! Epilogues over pairs of columns. Each fault is reported at its token, or at the key that
+//! excludes pairs.
 
 use gemm_runtime::{Epilogue, N, SgemmKernel, epilogue, sgemm_kernel};
 

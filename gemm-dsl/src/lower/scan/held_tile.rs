@@ -1,5 +1,5 @@
-//! Tile of an array in shared memory, between the scan inside the block and the look-back. Registers
-//! then limit the number of resident blocks less.
+//! Tile of an array in shared memory, between the scan inside the block and the look-back.
+//! Registers then limit the number of resident blocks less.
 
 use super::item::{BlockSums, stored_result};
 use super::{Scan, WARP, at};

@@ -81,8 +81,8 @@ impl BlockSums {
         });
     }
 
-    /// Scans the sums of all warps and items in the first warp. Then calls `then` in this warp, with
-    /// the variable that is the fold of the tile in the last lane.
+    /// Scans the sums of all warps and items in the first warp. Then calls `then` in this warp,
+    /// with the variable that is the fold of the tile in the last lane.
     pub(super) fn scan(
         &self,
         b: &mut KernelBuilder,

@@ -103,7 +103,8 @@ impl WgmmaPlan {
             unreachable!("check: a tile of warpgroups has a format and a warp tile")
         };
         let columns = warp.n;
-        // After the exchange a lane has four adjacent columns, which are a vector of 4-byte elements.
+        // After the exchange a lane has four adjacent columns, which are a vector of 4-byte
+        // elements.
         let is_vector = u32::from(spec.types().c.vector_lanes()) == EXCHANGED;
         let vectors = spec.float4 && variant == Variant::Vector && is_vector;
         let thread = thread(columns, vectors);

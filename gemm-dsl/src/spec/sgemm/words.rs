@@ -147,10 +147,10 @@ words! {
         Strided3 = "strided3",
         /// Matrices anywhere: A, B and C are lists with a pointer per GEMM.
         Pointers = "pointers",
-        /// Groups of rows, each with a B of its own, as for a mixture of experts. A and C are single
-        /// matrices, in which the rows of a group follow each other, and B is a batch with a matrix
-        /// per group. The kernel reads the first row of each group from an array on the device. A
-        /// row has the same bits in any group.
+        /// Groups of rows, each with a B of its own, as for a mixture of experts. A and C are
+        /// single matrices, in which the rows of a group follow each other, and B is a batch with a
+        /// matrix per group. The kernel reads the first row of each group from an array on the
+        /// device. A row has the same bits in any group.
         Grouped = "grouped",
     }
 }

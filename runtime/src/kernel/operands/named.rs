@@ -1,13 +1,12 @@
 //! Operands that are passed by name.
 
 use super::sealed::{Give, GiveAll};
-use super::{
-    Along, EpilogueArg, GivenOperands, OperandForm, OperandForms, Operands, OperandsFor, sealed,
-};
+use super::{EpilogueArg, GivenOperands, OperandForm, OperandForms, Operands, OperandsFor, sealed};
 use crate::error::{Error, Result};
 use crate::operand::{Input, Written};
 use crate::shape::Shape;
 use gemm_dsl::error::counted;
+use gemm_dsl::spec::Along;
 use std::fmt;
 
 /// Operands of an [`Sgemm`](crate::Sgemm) whose spec is known only at run time.

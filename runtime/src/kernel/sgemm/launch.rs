@@ -49,8 +49,8 @@ pub(crate) struct GemmMatrices<'m, A: ?Sized, B: ?Sized, C: ?Sized> {
     pub(crate) is_transposed: bool,
 }
 
-/// Extents (m, n, k) of views, after checking that they agree. `pairs` are the pairs of columns that
-/// the epilogue computes.
+/// Extents (m, n, k) of views, after checking that they agree. `pairs` are the pairs of columns
+/// that the epilogue computes.
 pub(crate) fn extents<A: Element, B: Element, C: Element>(
     a: NamedMatrix<&MatrixRef<'_, A>>,
     b: NamedMatrix<&MatrixRef<'_, B>>,

@@ -123,9 +123,9 @@ impl<'p> EpilogueExpression<'p> {
     }
 
     /// Values to store for adjacent columns, the first of which is at `at`, in the type of C,
-    /// followed by the arguments of folds. There is an accumulator for each of the columns, and each
-    /// output takes its [`count`](OutputMatrix::count) of values. `held` returns the value of an
-    /// operand in a column.
+    /// followed by the arguments of folds. There is an accumulator for each of the columns, and
+    /// each output takes its [`count`](OutputMatrix::count) of values. `held` returns the value of
+    /// an operand in a column.
     pub(crate) fn values(
         &self,
         sums: &[Expr],

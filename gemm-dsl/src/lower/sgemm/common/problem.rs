@@ -29,8 +29,9 @@ impl Matrix {
     }
 }
 
-/// Extents and strides of a row-major matrix with one column for each pair of the columns in `dims`.
-/// `stride` is the leading dimension of a pitched matrix, and otherwise the number of columns.
+/// Extents and strides of a row-major matrix with one column for each pair of the columns in
+/// `dims`. `stride` is the leading dimension of a pitched matrix, and otherwise the number of
+/// columns.
 pub(super) fn halved([rows, cols]: [Scalar; 2], stride: Scalar) -> ([Expr; 2], [Expr; 2]) {
     let half = Expr::from(cols) / 2;
     let stride = if stride == cols { half.clone() } else { stride.into() };
@@ -467,8 +468,8 @@ impl GemmProblem {
                 continue;
             }
             if array.halves {
-                // Single elements of C are stored. A vector of accumulators must not pass the end of
-                // a row.
+                // Single elements of C are stored. A vector of accumulators must not pass the end
+                // of a row.
                 if !plan.pitched() {
                     b.require(Requirement::Multiple { scalar: self.n, of: width.into() });
                 }

@@ -211,8 +211,8 @@ impl Splits {
         })
     }
 
-    /// Sets the shapes of A and B themselves, which a kernel reads instead of splits. Adds parameters
-    /// for the leading dimensions of a pitched kernel.
+    /// Sets the shapes of A and B themselves, which a kernel reads instead of splits. Adds
+    /// parameters for the leading dimensions of a pitched kernel.
     pub fn of_matrices(
         b: &mut KernelBuilder,
         plan: &SgemmPlan,
