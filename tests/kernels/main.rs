@@ -40,6 +40,7 @@ mod sgemm_call;
 mod split_k;
 mod streams;
 mod tensor_core;
+mod typed;
 mod views;
 mod warp_specialised;
 
@@ -76,6 +77,7 @@ fn main() -> ExitCode {
         split_k::trials(),
         streams::trials(),
         tensor_core::trials(),
+        typed::trials(),
         views::trials(),
         warp_specialised::trials(),
     ];

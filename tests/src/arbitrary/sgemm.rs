@@ -2,14 +2,19 @@
 
 use super::{repaired, values, with};
 use gemm_dsl::spec::{
-    Arith, Block, Convert, Copies, Instruction, Lanes, Rect, SgemmSpec, Spec, Tile, newer_word,
+    Arith, Block, Convert, Copies, GemmLayout, Instruction, Lanes, MatrixType, Rect, SgemmSpec,
+    Spec, Tile, newer_word,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
 
 /// Keys of the geometry, whose values depend on each other and are drawn together. The list
-/// includes `batch` and `products`, which require other operands (`tests/kernels/batch.rs`).
+/// includes `batch` and `products`, which require other operands (`tests/kernels/batch.rs`), and
+/// the types of [`typed`].
 const GEOMETRY: &[&str] = &[
+    "a",
+    "b",
+    "c",
     "tile",
     "thread",
     "warp",
@@ -63,6 +68,25 @@ pub fn on_tensor_cores(threads: u32) -> impl Strategy<Value = SgemmSpec> {
         let spec = repaired(spec, |spec| spec.plan().map(drop), suit)?;
         let asks = spec.arith != Arith::F32;
         (asks && spec.plan().ok()?.threads() <= threads).then_some(spec)
+    })
+}
+
+/// Random valid GEMM on matrices of any types, without operands and with at most `threads` threads
+/// per block.
+pub fn typed(threads: u32) -> impl Strategy<Value = SgemmSpec> {
+    let on_tensor_cores = warpgroups()
+        .prop_map(|(_, spec)| spec.layout(GemmLayout::Nt).copy(Copies::Tma).arith(Arith::Bf16));
+    let spec = prop_oneof![3 => sgemm(threads), 1 => on_tensor_cores];
+    let types = (select(MatrixType::ALL), select(MatrixType::ALL));
+    (spec, types).prop_filter_map("the spec cannot be repaired", move |(mut spec, (a, c))| {
+        let a = if spec.is_wgmma() { MatrixType::Bf16 } else { a };
+        if spec.is_wgmma() {
+            spec = spec.layout(GemmLayout::Nt).copy(Copies::Tma).arith(Arith::Bf16);
+        }
+        let mut spec = spec.a(a).b(a).c(c).scaled(false);
+        spec.epilogue = None;
+        let spec = repaired(spec, |spec| spec.plan().map(drop), suit)?;
+        (spec.plan().ok()?.threads() <= threads).then_some(spec)
     })
 }
 

@@ -41,11 +41,12 @@ impl Pipeline {
     }
 
     /// Chooses the pipeline of a variant. An asynchronous copy moves at least [`LEAST_BYTES`], so
-    /// a scalar variant with smaller elements copies through registers.
+    /// a variant with scalar accesses and smaller elements copies through registers.
     pub(super) fn from_spec(spec: &SgemmSpec, variant: Variant) -> Self {
+        let is_scalar = matches!(variant, Variant::Scalar | Variant::Guarded);
         let is_small = spec.types().a.size() < LEAST_BYTES && !spec.converts_matrices();
         match (spec.stages, spec.double_buffer, spec.prefetch) {
-            (Some(_), _, _) if is_small && variant == Variant::Scalar => Self::DoubleBuffer,
+            (Some(_), _, _) if is_small && is_scalar => Self::DoubleBuffer,
             (Some(stages), _, _) => Self::Async { stages, spread: spec.spread },
             (None, true, _) => Self::DoubleBuffer,
             (None, false, true) => Self::Prefetch,

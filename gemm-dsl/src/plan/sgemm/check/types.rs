@@ -46,10 +46,16 @@ fn read_matrices(spec: &SgemmSpec, faults: &mut Faults) {
 
 /// Rejects asynchronous copies of elements that are too small for them.
 pub(super) fn copies(spec: &SgemmSpec, operands: [OperandPlan; 2], faults: &mut Faults) {
-    let is_small = |operand: &OperandPlan| operand.width() * operand.elem().size() < LEAST_BYTES;
-    let small = operands.into_iter().find(is_small).filter(|_| spec.stages.is_some());
-    if let Some(operand) = small.filter(|_| faults.sound(&["stages", "float4"])) {
-        faults.0.push(small_copies(&operand));
+    let is_small = |operand: &&OperandPlan| operand.elem().size() < LEAST_BYTES;
+    if spec.stages.is_none() || !faults.sound(&["stages", "float4"]) {
+        return;
+    }
+    let mut small = operands.iter().filter(is_small);
+    // A vector that extends past the end of K is copied element by element.
+    if let Some(operand) = small.clone().find(|operand| operand.width() == 1) {
+        faults.0.push(small_copies(operand));
+    } else if let Some(operand) = small.find(|operand| operand.straddles()) {
+        faults.0.push(single_elements(operand));
     }
 }
 
@@ -125,6 +131,18 @@ fn small_copies(operand: &OperandPlan) -> SpecError {
             "an asynchronous copy moves at least {LEAST_BYTES} bytes, and an element of {letter} \
              ({elem}) has {size}; add `float4` without `transpose`, or use `double_buffer` instead \
              of `stages`"
+        ),
+    )
+}
+
+fn single_elements(operand: &OperandPlan) -> SpecError {
+    let (letter, elem, size) = (operand.letter(), operand.elem(), operand.elem().size());
+    SpecError::at_key(
+        &["stages", "pitched"],
+        format!(
+            "under `pitched`, a vector of {letter} may end past K and is then copied element by \
+             element; an asynchronous copy moves at least {LEAST_BYTES} bytes, and an element \
+             ({elem}) has {size}; use `double_buffer` instead of `stages`, or leave `pitched` out"
         ),
     )
 }

@@ -140,7 +140,8 @@ impl TiledPlan {
         let mma = spec.arith != Arith::F32;
         let types = spec.types();
         let splits = SplitsPlan::from_spec(spec, tile);
-        let exchanges = global_vectors && splits.is_some();
+        // After the exchange, a lane has a vector of accumulators.
+        let exchanges = global_vectors && splits.is_some() && types.c.size() == types.acc.size();
         let thread = if exchanges { spec.exchanged_tile() } else { spec.thread_tile() };
         let [threads_m, threads_n] = [tile.m / thread.m, tile.n / thread.n];
         let copied = |factor| splits.map_or(types.factor(factor), |splits| splits.elem());
