@@ -100,14 +100,7 @@ fn measured<T: Element, R: Element + PartialEq>(
         [] => SPECS.into(),
         given => given.iter().map(String::as_str).collect(),
     };
-    let (elem, result) = (T::ELEM, R::ELEM);
-    let mut kernels: Vec<Gemm<T, T, R>> = Vec::new();
-    for spec in &specs {
-        let line = format!(
-            "a: {elem}, b: {elem}, c: {result}, layout: nt, arith: {elem}, mma: wgmma, {spec}"
-        );
-        kernels.push(Gemm::new(line.parse::<SgemmSpec>().map_err(Error::from)?)?);
-    }
+    let kernels = kernels::<T, R>(&specs)?;
     let columns = ["ms", "TFLOP/s", "of cuBLAS"].map(number);
     let mut table = Table::new([text("size"), text("spec")].into_iter().chain(columns));
     let mut is_right = true;
@@ -170,17 +163,40 @@ fn measured<T: Element, R: Element + PartialEq>(
         };
         row("cuBLAS", times[0]);
         specs.iter().zip(&times[1..]).for_each(|(spec, time)| row(spec, *time));
-        let expected = gpu.stream.clone_dtoh(&peer[0]).map_err(failed("copying"))?;
-        for (slice, spec) in own.iter().zip(&specs) {
-            let found = gpu.stream.clone_dtoh(slice).map_err(failed("copying"))?;
-            if found != expected {
-                eprintln!("error: {spec} at {size} differs from cuBLAS");
-                is_right = false;
-            }
-        }
+        is_right &= are_equal(gpu, &peer[0], own, &specs, size)?;
     }
     writeln!(io::stdout(), "{}\n{}", device_label(&device), table.text())?;
     Ok(if is_right { Outcome::Right } else { Outcome::Wrong })
+}
+
+fn kernels<T: Element, R: Element>(specs: &[&str]) -> Result<Vec<Gemm<T, T, R>>, Error> {
+    let (elem, result) = (T::ELEM, R::ELEM);
+    let kernel = |spec: &&str| {
+        let types = format!("a: {elem}, b: {elem}, c: {result}, layout: nt");
+        let line = format!("{types}, arith: {elem}, mma: wgmma, {spec}");
+        Gemm::new(line.parse::<SgemmSpec>()?)
+    };
+    specs.iter().map(kernel).collect()
+}
+
+/// Compares results with that of the library.
+fn are_equal(
+    gpu: Gpu<'_>,
+    peer: &CudaSlice<u16>,
+    own: &[CudaSlice<u16>],
+    specs: &[&str],
+    size: Size,
+) -> Result<bool, Failure> {
+    let expected = gpu.stream.clone_dtoh(peer).map_err(failed("copying"))?;
+    let mut equal = true;
+    for (slice, spec) in own.iter().zip(specs) {
+        let found = gpu.stream.clone_dtoh(slice).map_err(failed("copying"))?;
+        if found != expected {
+            eprintln!("error: {spec} at {size} differs from cuBLAS");
+            equal = false;
+        }
+    }
+    Ok(equal)
 }
 
 /// Rounds a small integer to a 16-bit type.

@@ -4,9 +4,9 @@ use crate::blas::Epilogue;
 use crate::kernel::operands::{ByName, Operands};
 use crate::kernel::{Elements, MapOperands, MapResults};
 use crate::kernel::{Kernel, Table};
-use crate::kernel::{Map, ReduceKernel, ReduceTable, Sgemm, SgemmTable};
+use crate::kernel::{Map, ReduceKernel, ReduceTable};
 use gemm_dsl::serialise::parsed;
-use gemm_dsl::spec::{MapSpec, ReduceSpec};
+use gemm_dsl::spec::{MapSpec, ReduceSpec, SgemmSpec};
 use gemm_dsl::tables::TableFamily;
 use serde::de::{Deserialize, Deserializer, Error};
 use serde::ser::{Serialize, Serializer};
@@ -19,7 +19,7 @@ impl<F, E> Serialize for Kernel<F, E> {
 }
 
 /// Parses the spec. The error lists all faults, or names the right type of the kernel.
-impl<'de, E: Operands> Deserialize<'de> for Sgemm<E> {
+impl<'de, E: Operands> Deserialize<'de> for Kernel<SgemmSpec, E> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Self::new(parsed(deserializer)?).map_err(D::Error::custom)
     }
@@ -61,7 +61,7 @@ impl<F: TableFamily, E> Serialize for Table<F, E> {
 }
 
 /// Parses the rules. The error lists all faults, or names the right type of the kernels.
-impl<'de, E: Operands> Deserialize<'de> for SgemmTable<E> {
+impl<'de, E: Operands> Deserialize<'de> for Table<SgemmSpec, E> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Self::new(&parsed(deserializer)?).map_err(D::Error::custom)
     }

@@ -299,17 +299,22 @@ impl Consumer for Candidates<'_> {
             let value = Access::new(loaded.values, at).load();
             [value].into_iter().chain(index_elem.map(|elem| index.cast(elem))).collect()
         };
+        // A kernel that keeps no indices needs no variable for them.
+        let named = |b: &mut KernelBuilder, name: &str, index: Expr| match index_elem {
+            Some(_) => b.let_(name, index).into(),
+            None => index,
+        };
         b.unrolled("item", loaded.items, |b, item| {
             let first = (loaded.first)(item.into());
             if vector == 1 {
-                let first = b.let_("at", loaded.position(first));
-                return self.compare(b, &[element(vec![item.into()], first.into())]);
+                let first = named(b, "at", loaded.position(first));
+                return self.compare(b, &[element(vec![item.into()], first)]);
             }
-            let first = b.let_("first", first);
+            let first: Expr = named(b, "first", first);
             let compare = |b: &mut KernelBuilder, from: Expr| {
                 let elements = (0..chunk).map(|j| {
                     let j = from.clone() + j;
-                    element(vec![item.into(), j.clone()], first + j)
+                    element(vec![item.into(), j.clone()], first.clone() + j)
                 });
                 let elements: Vec<Vec<Expr>> = elements.collect();
                 self.compare(b, &elements);
