@@ -20,7 +20,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 /// Maximum size of the page in bytes.
-const MOST: usize = 1_250_000;
+const MOST: usize = 1_350_000;
 
 /// Random specs of a family.
 const RANDOM: usize = 100;
