@@ -44,17 +44,16 @@ use table::ParsedTable;
 /// neither parse the spec nor generate anything. [`ReduceKernel::new`] and [`Sgemm::new`] generate
 /// the same data at run time.
 ///
-/// `S` is the type of the spec. `E` lists the arguments of a launch: the
-/// [`Operands`](crate::bounds::Operands) of a GEMM besides its matrices, the [inputs and
-/// results](Folds) of a reduction, or the [operands and results](Maps) of an elementwise kernel. If
-/// `E` is [`ByName`](crate::ByName), a call passes them by name.
+/// `S` is the type of the spec. `E` lists the arguments of a launch: the [element types and
+/// operands](Typed) of a GEMM, the [inputs and results](Folds) of a reduction, or the [operands and
+/// results](Maps) of an elementwise kernel. If `E` is [`ByName`](crate::ByName), a call passes them
+/// by name.
 ///
 /// ```
-/// use gemm_runtime::generic::Kernel;
-/// use gemm_runtime::{SgemmKernel, sgemm_kernel, spec::SgemmSpec};
+/// use gemm_runtime::{SgemmKernel, sgemm_kernel};
 ///
 /// const GEMM: SgemmKernel = sgemm_kernel!(tile: 16x16x8, thread: 4x4);
-/// let same: Kernel<SgemmSpec> = Kernel::<SgemmSpec>::new("thread: 4x4, tile: 16x16x8".parse()?)?;
+/// let same = SgemmKernel::new("thread: 4x4, tile: 16x16x8".parse()?)?;
 /// assert_eq!(GEMM, same);
 /// assert_eq!(GEMM.spec_line(), "tile: 16x16x8, thread: 4x4");
 /// # Ok::<(), gemm_runtime::Error>(())
