@@ -322,10 +322,7 @@ fn steps(
     bindings: Bindings,
 ) -> Result<Vec<Step>, IrError> {
     let Bindings { bind, extents, terms, .. } = bindings;
-    let mut choose = vec![program.kernel(kernel(plan)?)];
-    if let Some(scalar) = plan.scalar_variant() {
-        choose.push(program.kernel(kernel(&scalar)?));
-    }
+    let choose = steps::products(program, plan)?;
     let launch = |choose| {
         let (bind, extents) = (bind.clone(), extents.clone());
         vec![Step::launch(choose, bind, extents)]

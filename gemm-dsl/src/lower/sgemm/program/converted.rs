@@ -2,11 +2,10 @@
 //! the splits. For K = 0 nothing is split, and an `f32` kernel runs instead.
 
 use super::Bindings;
-use super::steps::{launch, makers, without_terms};
+use super::steps::{launch, makers, products, without_terms};
 use crate::ir::program::{Program, Step};
 use crate::ir::{Extent, IrError};
 use crate::lower::sgemm::common::{splits, unrepresentable};
-use crate::lower::sgemm::kernel::kernel;
 use crate::plan::{SgemmPlan, SplitsPlan};
 use crate::spec::Factor;
 
@@ -25,10 +24,7 @@ pub(crate) fn steps(
     if of.arith().is_emulation() {
         bind.extend(unrepresentable::tile_flags(program, of, [&m, &n], &depth, counts));
     }
-    let mut product = vec![program.kernel(kernel(plan)?)];
-    if let Some(scalar) = plan.scalar_variant() {
-        product.push(program.kernel(kernel(&scalar)?));
-    }
+    let product = products(program, plan)?;
     let makers = makers(program, plan, of)?;
     let empty = without_terms(plan)?;
     let empty = program.kernel(empty);

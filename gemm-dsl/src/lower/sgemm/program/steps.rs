@@ -7,7 +7,7 @@ use crate::ir::{Expr, Extent, IrError, KernelBuilder, Operand, Requirement, Veri
 use crate::lower::sgemm::common::frame::Frame;
 use crate::lower::sgemm::common::problem::{GemmProblem, TakenMatrices};
 use crate::lower::sgemm::common::schedule::Origin;
-use crate::lower::sgemm::kernel::head;
+use crate::lower::sgemm::kernel::{head, kernel};
 use crate::lower::sgemm::simt::staged::product;
 use crate::lower::sgemm::splitting;
 use crate::lower::sgemm::splitting::row_scale;
@@ -22,6 +22,15 @@ pub(super) fn makers(
     let row_max = of.arith().is_scaled().then(|| row_scale::kernel(plan)).transpose()?;
     let kernels = row_max.into_iter().chain([splitting::kernel(plan, of)?]);
     Ok(kernels.map(|kernel| program.kernel(kernel)).collect())
+}
+
+/// Builds the multiplying kernel and its scalar variant, if it has one.
+pub(super) fn products(program: &mut Program, plan: &SgemmPlan) -> Result<Vec<KernelId>, IrError> {
+    let mut kernels = vec![program.kernel(kernel(plan)?)];
+    if let Some(scalar) = plan.scalar_variant() {
+        kernels.push(program.kernel(kernel(&scalar)?));
+    }
+    Ok(kernels)
 }
 
 /// Builds a launch of the first kernel whose contract is met, with the bindings that these kernels
@@ -48,7 +57,15 @@ const GENERAL: &str =
 /// fallback for values that the splits cannot represent, without the flag.
 pub(super) fn without_terms(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
     const TITLE: &str = "Fallback for K = 0 and for empty matrices, without tensor cores.";
-    fallback(plan, TITLE, |b, frame, _| {
+    plain_fallback(plan, TITLE)
+}
+
+/// Builds an `f32` kernel that computes each tile, without a condition.
+pub(super) fn plain_fallback(
+    plan: &SgemmPlan,
+    title: &'static str,
+) -> Result<VerifiedKernel, IrError> {
+    fallback(plan, title, |b, frame, _| {
         let origin = frame.own_origin(b);
         tile(b, frame, origin);
     })

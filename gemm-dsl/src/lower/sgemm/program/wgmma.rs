@@ -2,14 +2,13 @@
 //! splits. For FP32 emulation, an `f32` fallback follows, which computes C if the splits cannot
 //! represent all values. For K = 0 nothing is split, and only the fallback runs.
 
-use super::steps::{fallback, launch, makers, tile, without_terms};
+use super::steps::{fallback, launch, makers, plain_fallback, products, tile, without_terms};
 use super::{Bindings, accepts_splits};
 use crate::ir::program::{KernelId, Program, Slot, Step, TempFill};
 use crate::ir::{Elem, Expr, Extent, IrError, Operand, VerifiedKernel, VerifiedProgram};
 use crate::lower::sgemm::common::splits;
 use crate::lower::sgemm::common::unrepresentable::{self, Fallback};
 use crate::lower::sgemm::common::workspace;
-use crate::lower::sgemm::kernel::kernel;
 use crate::lower::sgemm::splitting::row_scale::{self, RowMax};
 use crate::plan::{SgemmPlan, WgmmaPlan};
 use crate::spec::Factor;
@@ -41,10 +40,7 @@ pub(crate) fn steps(
     if t.arith().is_emulation() {
         bind.extend(unrepresentable::slots(program));
     }
-    let mut product = vec![program.kernel(kernel(plan)?)];
-    if let Some(scalar) = plan.scalar_variant() {
-        product.push(program.kernel(kernel(&scalar)?));
-    }
+    let product = products(program, plan)?;
     let fallback = program.kernel(in_f32(plan, t, given)?);
     if t.arith().is_scaled() {
         let slots = row_scale::slots(program, [&m, &n], counts, given);
@@ -89,15 +85,8 @@ fn of_matrices(
     const TITLE: &str = "For matrices that no tensor map describes and for K = 0, without tensor \
                          cores.";
     let Bindings { bind, extents, size: [m, n, _], terms, .. } = bindings;
-    let mut choose = vec![program.kernel(kernel(plan)?)];
-    if let Some(scalar) = plan.scalar_variant() {
-        choose.push(program.kernel(kernel(&scalar)?));
-    }
-    let other = fallback(plan, TITLE, |b, frame, _| {
-        let origin = frame.own_origin(b);
-        tile(b, frame, origin);
-    });
-    let other = program.kernel(other?);
+    let mut choose = products(program, plan)?;
+    let other = program.kernel(plain_fallback(plan, TITLE)?);
     choose.push(other);
     let launch = |choose| launch(program, choose, &bind, &extents);
     let cond = terms.gt(0u64).and(m.gt(0u64)).and(n.gt(0u64));
