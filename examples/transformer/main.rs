@@ -78,12 +78,14 @@ const NORM: Map<(MN, N)> =
     row_kernel!(|x[m, n], gain[n]| x * rsqrt(sum(x * x) / f32(n) + 1e-5) * gain);
 /// Gradient of [`NORM`] in x, added to `rest`, and the elements whose column sums are the gradient
 /// in `gain`.
-const NORM_BACKWARD: Map<(MN, MN, MN, N), (MN, MN)> = row_kernel!(|x[m, n], dy[m, n], rest[m, n], gain[n]| {
-    let scale = rsqrt(sum(x * x) / f32(n) + 1e-5);
-    let unit = x * scale;
-    let d = dy * gain;
-    (rest + scale * (d - unit * (sum(d * unit) / f32(n))), dy * unit)
-});
+const NORM_BACKWARD: Map<(MN, MN, MN, N), (MN, MN)> = row_kernel! {
+    |x[m, n], dy[m, n], rest[m, n], gain[n]| {
+        let scale = rsqrt(sum(x * x) / f32(n) + 1e-5);
+        let unit = x * scale;
+        let d = dy * gain;
+        (rest + scale * (d - unit * (sum(d * unit) / f32(n))), dy * unit)
+    }
+};
 /// Softmax of scores `[batch, heads, tokens, tokens]`: a row per query, which sees the keys up to
 /// its own token.
 const ATTEND: Map<(MN,)> = row_kernel!(|scores[m, n]| {
@@ -94,13 +96,15 @@ const ATTEND: Map<(MN,)> = row_kernel!(|scores[m, n]| {
 const ATTEND_BACKWARD: Map<(MN, MN, f32)> =
     row_kernel!(|p[m, n], dp[m, n], scale| p * (dp - sum(p * dp)) * scale);
 /// Loss of each row, and the gradient of the mean loss.
-const CROSS_ENTROPY: Map<(MN, M<i32>), (M, MN)> = row_kernel!(|x[m, n], word[m]: i32| -> (f32[m], f32) {
-    let top = max(x);
-    let e = exp(x - top);
-    let total = sum(e);
-    let hit = if col == word { 1.0 } else { 0.0 };
-    (log(total) + top - sum(hit * x), (e / total - hit) / f32(m))
-});
+const CROSS_ENTROPY: Map<(MN, M<i32>), (M, MN)> = row_kernel! {
+    |x[m, n], word[m]: i32| -> (f32[m], f32) {
+        let top = max(x);
+        let e = exp(x - top);
+        let total = sum(e);
+        let hit = if col == word { 1.0 } else { 0.0 };
+        (log(total) + top - sum(hit * x), (e / total - hit) / f32(m))
+    }
+};
 const REST: Epilogue<(MN,)> = epilogue!(|acc, rest[m, n]| acc + rest);
 /// Activation of the MLP, and its argument for the backward pass.
 const ACTIVATE: Epilogue<(N, Out)> = epilogue!(|acc, bias[n]| { let t = acc + bias; (gelu(t), t) });

@@ -364,10 +364,10 @@ fn operands(env: &ExprScope) -> Result<String, Failed> {
 }
 
 /// Paragraph on values that fold rows.
-const RESULTS_OF_ROWS: &str = "A value after the first may be a result of rows: an expression of `sum`, `prod`, `max` and \
-     `min` of one value each, which fold that value over the columns of C, as in `|acc| (acc, \
-     sqrt(sum(acc * acc)))`. Outside of folds, it reads numbers, `m`, `n` and `k`. A call passes a \
-     vector of m elements for it, as `&mut`; its kind is `OutM`.";
+const RESULTS_OF_ROWS: &str = "A value after the first may be a result of rows: an expression of \
+     `sum`, `prod`, `max` and `min` of one value each, which fold that value over the columns of \
+     C, as in `|acc| (acc, sqrt(sum(acc * acc)))`. Outside of folds, it reads numbers, `m`, `n` \
+     and `k`. A call passes a vector of m elements for it, as `&mut`; its kind is `OutM`.";
 
 /// Columns of a code block.
 const COLUMNS: usize = 100;

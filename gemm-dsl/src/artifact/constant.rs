@@ -157,7 +157,8 @@ structs! {
         min_arch, min_release, is_specific,
     }
     ArrayParameter {
-        name, operand, elem, is_read, is_written, is_atomic, is_transposed, map, count, dims, strides,
+        name, operand, elem, is_read, is_written, is_atomic, is_transposed, map, count, dims,
+        strides,
     }
     TensorMap { tile, swizzle }
     Scalar { param, ty }

@@ -128,7 +128,8 @@ fn an_atomic_load_is_one_instruction() {
     let parts = [
         "// Atomic load of a word in global memory, relaxed at device scope.",
         "size_t atomic_load_relaxed(const size_t* at)",
-        "asm volatile(\"ld.relaxed.gpu.global.b64 %0, [%1];\" : \"=l\"(value) : \"l\"(at) : \"memory\");",
+        "asm volatile(\"ld.relaxed.gpu.global.b64 %0, [%1];\" : \"=l\"(value) : \"l\"(at) \
+         : \"memory\");",
         "const size_t found = atomic_load_relaxed(&x[1]);",
     ];
     says(&relaxed, &parts);

@@ -284,11 +284,11 @@ impl SgemmSpec {
         let Self {
             arith, lanes, partials, slices, split_k, stream_k,
             // These keys leave each element one sum in ascending K.
-            name: _, a: _, b: _, c: _, layout: _, block: _, coarsen: _, unroll: _, tile: _, thread: _, fragment: _,
-            float4: _, transpose: _, pad_a: _, pad_b: _, swizzle: _, prefetch: _, double_buffer: _,
-            stages: _, spread: _, warp: _, raster: _, order: _, blocks_per_sm: _, bounds: _,
-            pitched: _, batch: _, products: _, scaled: _, epilogue, adjacent: _, b_in_parts: _,
-            stage_c: _,
+            name: _, a: _, b: _, c: _, layout: _, block: _, coarsen: _, unroll: _, tile: _,
+            thread: _, fragment: _, float4: _, transpose: _, pad_a: _, pad_b: _, swizzle: _,
+            prefetch: _, double_buffer: _, stages: _, spread: _, warp: _, raster: _, order: _,
+            blocks_per_sm: _, bounds: _, pitched: _, batch: _, products: _, scaled: _, epilogue,
+            adjacent: _, b_in_parts: _, stage_c: _,
             // `fold_tiles` needs `partials`, the other keys need `arith`.
             fold_tiles: _,
             promote: _, ldmatrix: _, mma: _, convert: _, copy: _, producer: _, persistent: _,

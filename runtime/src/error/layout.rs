@@ -65,8 +65,8 @@ pub(super) fn folds_of_columns(epilogue: &str, f: &mut fmt::Formatter<'_>) -> fm
 pub(super) fn pairs_of_rows(epilogue: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(
         f,
-        "C is column-major, and the epilogue `{epilogue}` computes pairs of columns: the GEMM would \
-         compute the transpose of C, where they are pairs of rows. Pass a row-major C"
+        "C is column-major, and the epilogue `{epilogue}` computes pairs of columns: the GEMM \
+         would compute the transpose of C, where they are pairs of rows. Pass a row-major C"
     )
 }
 
@@ -78,8 +78,8 @@ pub(super) fn odd_columns(
     let columns = counted(*columns as u64, "column");
     write!(
         f,
-        "`{argument}` has {columns}, and the epilogue computes pairs of columns, which need an even \
-         number: pad `{argument}` and C to an even number"
+        "`{argument}` has {columns}, and the epilogue computes pairs of columns, which need an \
+         even number: pad `{argument}` and C to an even number"
     )
 }
 

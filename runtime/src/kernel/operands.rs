@@ -231,8 +231,8 @@ pub trait Operands: sealed::Operands {
     message = "`{Self}` cannot be an operand of kind `{K}`",
     label = "not accepted for an operand of kind `{K}`",
     note = "`N`, `M` and `BatchItem` take a reference to a vector of `f32`; `MN`, `BatchN` and \
-        `BatchM` a reference to a matrix of `f32`; `Out` a mutable one, and `OutM` one to a vector; \
-        `f32` takes a number"
+        `BatchM` a reference to a matrix of `f32`; `Out` a mutable one, and `OutM` one to a \
+        vector; `f32` takes a number"
 )]
 pub trait OperandFor<K>: sealed::Give {}
 

@@ -276,8 +276,8 @@ fn check_whole_rows(line: &str, spec: &SgemmSpec) -> Result<()> {
     if spec.pairs() != Pairs::None {
         return Err(impossible(
             format!("`{line}`"),
-            "its epilogue computes pairs of columns, of which a rank may have only one. Compute the \
-             pairs after the GEMM, or launch the kernel on one device",
+            "its epilogue computes pairs of columns, of which a rank may have only one. Compute \
+             the pairs after the GEMM, or launch the kernel on one device",
         ));
     }
     match spec.epilogue.as_ref().is_some_and(Epilogue::folds_rows) {

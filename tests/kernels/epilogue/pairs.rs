@@ -201,7 +201,8 @@ fn groups_and_lists_compute_pairs() -> Result<(), Error> {
 
 sgemm_kernel! {
     struct Gated;
-    tile: 32x32x8, thread: 4x4, float4, epilogue: |acc, gate[n]| (next(acc) * gate, acc + next(gate))
+    tile: 32x32x8, thread: 4x4, float4,
+    epilogue: |acc, gate[n]| (next(acc) * gate, acc + next(gate))
 }
 
 const TABLE: SgemmTable<(Out, OutM)> = sgemm_table! {

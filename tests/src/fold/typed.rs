@@ -34,7 +34,9 @@ macro_rules! pairs {
         pub fn has(case: &Case) -> bool {
             let results = case.spec.results();
             let is_one = results.iter().all(|(_, elem)| *elem == results[0].1);
-            case.spec.numbers().is_empty() && is_one && matches!((case.elem(), result(case)), $($((Elem::$element, Elem::$result))|*)|*)
+            let types = (case.elem(), result(case));
+            let is_listed = matches!(types, $($((Elem::$element, Elem::$result))|*)|*);
+            case.spec.numbers().is_empty() && is_one && is_listed
         }
 
         impl Machine for Typed<'_> {

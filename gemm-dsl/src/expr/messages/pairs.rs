@@ -17,16 +17,16 @@ pub(crate) fn pair_arity(key: &'static str, at: NodeSpan, name: &str, given: usi
 
 /// Reports a `pair` that is not a value of the closure.
 pub(crate) fn pair_inside(key: &'static str, at: NodeSpan) -> SpecError {
-    let message = "`pair` has two values, so it is not an operand; write `pair(x, y)` at the end of \
-                   the closure, or as a value of the tuple there, and the rest inside of it, as in \
-                   `pair(2.0 * x, 2.0 * y)`";
+    let message = "`pair` has two values, so it is not an operand; write `pair(x, y)` at the end \
+                   of the closure, or as a value of the tuple there, and the rest inside of it, as \
+                   in `pair(2.0 * x, 2.0 * y)`";
     SpecError::at_tokens(key, at, message.to_owned())
 }
 
 /// Reports an odd column inside of another `next`.
 pub(crate) fn next_of_next(key: &'static str, at: NodeSpan) -> SpecError {
-    let message = "this reads the odd column already, and a pair has no third column; leave out one \
-                   of the two `next`";
+    let message = "this reads the odd column already, and a pair has no third column; leave out \
+                   one of the two `next`";
     SpecError::at_tokens(key, at, message.to_owned())
 }
 

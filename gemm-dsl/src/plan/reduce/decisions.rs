@@ -72,23 +72,26 @@ impl ReducePlan {
         if self.spec.over != Over::All && self.spec.over != Over::Segments {
             list.say("strides", if self.spec.pitched { "given at launch" } else { "packed" });
         }
-        let several = match self.blocks {
-            Blocks::One => None,
-            Blocks::InTurn(most) => Some(format!("at most {most}")),
-            Blocks::Runs(run) => Some(format!("one per run of {run} elements")),
-        };
-        if let Some(blocks) = several {
-            list.say("blocks per result", blocks);
-            list.say(
-                "launches",
-                if self.is_once() {
-                    "one: the last block folds the partial results"
-                } else {
-                    "two: the second folds the partial results"
-                },
-            );
-        }
+        self.say_blocks(&mut list);
         list.finish()
+    }
+
+    /// Adds the number of blocks and launches, if several blocks compute a result.
+    fn say_blocks(&self, list: &mut Decisions) {
+        let blocks = match self.blocks {
+            Blocks::One => return,
+            Blocks::InTurn(most) => format!("at most {most}"),
+            Blocks::Runs(run) => format!("one per run of {run} elements"),
+        };
+        list.say("blocks per result", blocks);
+        list.say(
+            "launches",
+            if self.is_once() {
+                "one: the last block folds the partial results"
+            } else {
+                "two: the second folds the partial results"
+            },
+        );
     }
 
     /// Adds the element, accumulator and result types, and the expressions.

@@ -80,8 +80,7 @@ fn apply_on<B: Finds>(
                 read.push((argument, Source::Result(result)));
             }
             (ArgSlot::Array(_), Passed::Number { elem, .. }) => {
-                let remedy = "Upload the elements and pass a reference to them";
-                return Err(mismatched(argument, format!("a number, an {elem}"), remedy));
+                return Err(number_for_array(argument, elem));
             }
             (ArgSlot::Number(_), Passed::Array(_) | Passed::Result(_)) => {
                 return Err(mismatched(argument, "an array".to_owned(), "Pass the number itself"));
@@ -133,6 +132,11 @@ fn apply_on<B: Finds>(
     }
     let values = program.program().bind(&[(Extent::M, m), (Extent::N, n)], &numbers)?;
     launch(on, program, &values, &bound)
+}
+
+fn number_for_array(argument: &EpilogueArg, elem: Elem) -> Error {
+    let remedy = "Upload the elements and pass a reference to them";
+    mismatched(argument, format!("a number, an {elem}"), remedy)
 }
 
 /// An `[m, n]` array of a call: its shape, or its length if it is a vector.

@@ -58,7 +58,8 @@ pub trait InputsFor<T>: sealed::Reads {}
     message = "the kernel has the results `{R}`, but is given `{Self}` for them",
     label = "not accepted for the results `{R}`",
     note = "pass a mutable reference to an array on a device for the result, `&mut out`, and two \
-            for `mean_var`, `(&mut mean, &mut var)`, or for `with_value`, `(&mut value, &mut index)`"
+            for `mean_var`, `(&mut mean, &mut var)`, or for `with_value`, `(&mut value, \
+            &mut index)`"
 )]
 pub trait ResultsFor<R>: sealed::Writes {}
 

@@ -108,8 +108,8 @@ fn converted(key: &'static str, entry: &str) -> SpecError {
 fn folded_rows() -> SpecError {
     SpecError::at_value(
         &["epilogue", "batch"],
-        "the epilogue folds rows of C by a second launch, and `batch: grouped` has one launch; fold \
-         the rows of C with `row_kernel!`"
+        "the epilogue folds rows of C by a second launch, and `batch: grouped` has one launch; \
+         fold the rows of C with `row_kernel!`"
             .into(),
     )
 }
