@@ -3,7 +3,7 @@
 //! A matrix instruction ([`Mma`](gemm_dsl::ir::Mma)) adds dot products to binary32 accumulators.
 //! PTX leaves the order and the rounding open. The behaviour of GPUs is known from measurements (X.
 //! Li et al., "MMA-Sim", arXiv:2511.10909; F. Khattak and M. Mikaitis, arXiv:2512.07004).
-//! [`AccumulationRules::fused_sum`] implements it: all terms of a group, the addend included, are
+//! [`AccumulationRules::dot`] implements it: all terms of a group, the addend included, are
 //! truncated to a grid that depends on the largest term. They are added exactly, and the sum is
 //! truncated to binary32. Nothing is rounded to nearest. If K exceeds the group size, the groups
 //! form a chain: the result of one group is the addend of the next ([`AccumulationRules::dot`]).
@@ -17,6 +17,7 @@ mod tests;
 
 use gemm_dsl::target::intrinsic::CANONICAL_NAN;
 use gemm_dsl::target::{FloatLayout, Format};
+use pulp::{Arch, NullaryFnOnce};
 
 /// Fraction bits of a binary32.
 const FRACTION: u32 = FloatLayout::BINARY32.fraction;
@@ -57,22 +58,23 @@ impl MmaOperand {
     }
 }
 
-/// Decodes a word of a sign bit, an exponent and a fraction.
+/// Decodes a word of a sign bit, an exponent and a fraction, without branches.
+#[inline(always)]
 fn decode(word: u32, layout: FloatLayout) -> MmaOperand {
     let (fraction, top) = (layout.fraction, layout.top());
-    let negative = word >> (layout.bits() - 1) & 1 == 1;
-    let exponent = word >> fraction & top;
-    let behind = word & ((1 << fraction) - 1);
-    if exponent == top {
-        return match (behind, negative) {
-            (0, false) => MmaOperand::INFINITY,
-            (0, true) => MmaOperand::NEG_INFINITY,
-            _ => MmaOperand::NAN,
-        };
+    let (exponent, behind) = (word >> fraction & top, word & ((1 << fraction) - 1));
+    let hidden = u32::from(exponent != 0) << fraction;
+    let size = (behind | hidden) as i32;
+    let finite = exponent.max(1) as i32 - layout.bias();
+    let finite = if size == 0 { ZERO } else { finite };
+    let is_special = exponent == top;
+    // An infinity has the mantissa 1 or -1, NaN has 0.
+    let size = if is_special { i32::from(behind == 0) } else { size };
+    let is_negative = word >> (layout.bits() - 1) & 1 == 1;
+    MmaOperand {
+        mantissa: if is_negative { -size } else { size },
+        exponent: if is_special { SPECIAL } else { finite },
     }
-    let mantissa = if exponent == 0 { behind } else { behind | 1 << fraction } as i32;
-    let exponent = if mantissa == 0 { ZERO } else { exponent.max(1) as i32 - layout.bias() };
-    MmaOperand { mantissa: if negative { -mantissa } else { mantissa }, exponent }
 }
 
 /// Accumulation rules of a generation of tensor cores.
@@ -126,75 +128,198 @@ impl AccumulationRules {
     /// let sums = [AccumulationRules::SM_80, AccumulationRules::SM_90].map(sum);
     /// assert_eq!(sums.map(f32::from_bits), [-0.5, -0.75]);
     /// ```
-    #[inline(always)]
     pub fn dot(self, format: Format, a: &[MmaOperand], b: &[MmaOperand], c: u32) -> u32 {
+        let mut sum = [c];
+        let (mut largest, mut totals, mut parts) = ([0], [0], [0]);
+        let room = Room { largest: &mut largest, totals: &mut totals, parts: &mut parts };
+        let mut adder = Adder { rules: self, format, room };
         let terms = self.terms(format);
-        let groups = a.chunks(terms).zip(b.chunks(terms));
-        groups.fold(c, |c, (a, b)| self.fused_sum(format, a, b, c))
-    }
-
-    /// Returns the sum of `c` and the products of one group.
-    #[inline(always)]
-    pub fn fused_sum(self, format: Format, a: &[MmaOperand], b: &[MmaOperand], c: u32) -> u32 {
-        // Loops over a constant number of terms are unrolled.
-        match (<&[_; 16]>::try_from(a), <&[_; 16]>::try_from(b)) {
-            (Ok(a), Ok(b)) => self.truncated_sum(format, a, b, c),
-            _ => self.truncated_sum(format, a, b, c),
-        }
-    }
-
-    #[inline(always)]
-    fn truncated_sum(self, format: Format, a: &[MmaOperand], b: &[MmaOperand], c: u32) -> u32 {
-        let addend = decode(c, FloatLayout::BINARY32);
-        let exponents = a.iter().zip(b).map(|(a, b)| a.exponent.wrapping_add(b.exponent));
-        let largest = exponents.fold(self.least.max(addend.exponent), i32::max);
-        if largest > FINITE {
-            return special_sum(a, b, addend);
-        }
-        let unit = largest - self.kept as i32;
-        let mut sum = cut(addend.mantissa.into(), addend.exponent - FRACTION as i32 - unit);
-        // All products are shifted left by `most`. Products without the largest exponent are then
-        // shifted right.
-        let most = self.kept - 2 * format.layout().fraction;
-        for (a, b) in a.chunks(HALF_GROUP).zip(b.chunks(HALF_GROUP)) {
-            let mut part = 0_i32;
-            for (a, b) in a.iter().zip(b) {
-                let product = a.mantissa.wrapping_mul(b.mantissa);
-                let exponent = a.exponent.wrapping_add(b.exponent);
-                let right = largest.wrapping_sub(exponent).min(31) as u32;
-                let size = ((product.unsigned_abs() << most) >> right) as i32;
-                part = part.wrapping_add(if product < 0 { size.wrapping_neg() } else { size });
+        for (a, b) in a.chunks(terms).zip(b.chunks(terms)) {
+            let (mut mantissas, mut exponents) = ([0; Format::MOST_TERMS], [0; Format::MOST_TERMS]);
+            for (k, b) in b.iter().enumerate() {
+                (mantissas[k], exponents[k]) = (b.mantissa, b.exponent);
             }
-            sum += i64::from(part);
+            let terms = a.len();
+            let b = Terms { mantissas: &mantissas[..terms], exponents: &exponents[..terms] };
+            adder.add(a, b, &mut sum);
         }
-        binary32(sum, unit)
+        sum[0]
+    }
+
+    /// Adds the dot product of each row of `rows` and each line of `lines` to a sum, as
+    /// [`dot`](Self::dot) does, with the vector instructions of `arch`. The elements of a row are
+    /// adjacent, and so are its sums.
+    pub(crate) fn add_products(
+        self,
+        arch: Arch,
+        format: Format,
+        rows: &[MmaOperand],
+        lines: &Lines,
+        sums: &mut [u32],
+    ) {
+        arch.dispatch(Products { rules: self, format, rows, lines, sums });
     }
 }
 
-/// Products whose sum fits in an `i32`: each is less than 2^27. The loop over them uses wrapping
-/// operations, because checks of overflow would prevent its vectorisation in debug builds.
+/// Arguments of [`AccumulationRules::add_products`]. They are no captures of a closure, because the
+/// compiler does not inline every call of a closure, as vector instructions need it.
+struct Products<'p> {
+    rules: AccumulationRules,
+    format: Format,
+    rows: &'p [MmaOperand],
+    lines: &'p Lines,
+    sums: &'p mut [u32],
+}
+
+impl NullaryFnOnce for Products<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        let Self { rules, format, rows, lines, sums } = self;
+        let (width, length) = (lines.count, lines.mantissas.len() / lines.count);
+        let (mut largest, mut parts, mut totals) = (vec![0; width], vec![0; width], vec![0; width]);
+        let room = Room { largest: &mut largest, parts: &mut parts, totals: &mut totals };
+        let mut adder = Adder { rules, format, room };
+        let terms = rules.terms(format);
+        for (row, sums) in rows.chunks(length).zip(sums.chunks_mut(width)) {
+            let mantissas = lines.mantissas.chunks(terms * width);
+            let exponents = lines.exponents.chunks(terms * width);
+            for ((a, mantissas), exponents) in row.chunks(terms).zip(mantissas).zip(exponents) {
+                adder.add(a, Terms { mantissas, exponents }, sums);
+            }
+        }
+    }
+}
+
+/// Rows of A or columns of B, stored by K: the elements of all lines for the same K are adjacent.
+#[derive(Clone, Debug)]
+pub(crate) struct Lines {
+    count: usize,
+    mantissas: Vec<i32>,
+    exponents: Vec<i32>,
+}
+
+impl Lines {
+    /// Transposes `count` lines.
+    pub(crate) fn new(lines: &[MmaOperand], count: usize) -> Self {
+        let length = lines.len() / count;
+        let by_k = |of: fn(&MmaOperand) -> i32| {
+            (0..length).flat_map(|k| lines[k..].iter().step_by(length).map(of)).collect()
+        };
+        Self { count, mantissas: by_k(|of| of.mantissa), exponents: by_k(|of| of.exponent) }
+    }
+}
+
+/// Terms of one group, of one or more lines, by K.
+#[derive(Clone, Copy)]
+struct Terms<'t> {
+    mantissas: &'t [i32],
+    exponents: &'t [i32],
+}
+
+/// Intermediate results of each line.
+struct Room<'r> {
+    /// Largest exponent of a term.
+    largest: &'r mut [i32],
+    /// Sum of the terms of half a group.
+    parts: &'r mut [i32],
+    /// Sum of all terms.
+    totals: &'r mut [i64],
+}
+
+/// Adds groups of products to sums.
+struct Adder<'r> {
+    rules: AccumulationRules,
+    format: Format,
+    room: Room<'r>,
+}
+
+impl Adder<'_> {
+    /// Adds the products of one group to the sums. The compiler vectorises the loops over lines:
+    /// they have no branches, and wrapping operations, because checks of overflow in debug builds
+    /// would prevent it.
+    #[inline(always)]
+    fn add(&mut self, a: &[MmaOperand], b: Terms<'_>, sums: &mut [u32]) {
+        let width = sums.len();
+        let Room { largest, parts, totals } = &mut self.room;
+        let kept = self.rules.kept;
+        for (largest, sum) in largest.iter_mut().zip(&*sums) {
+            *largest = self.rules.least.max(decode(*sum, FloatLayout::BINARY32).exponent);
+        }
+        for (a, exponents) in a.iter().zip(b.exponents.chunks(width)) {
+            for (largest, exponent) in largest.iter_mut().zip(exponents) {
+                *largest = (*largest).max(a.exponent.wrapping_add(*exponent));
+            }
+        }
+        for (total, (sum, largest)) in totals.iter_mut().zip(sums.iter().zip(&**largest)) {
+            let addend = decode(*sum, FloatLayout::BINARY32);
+            let left = kept - FRACTION;
+            *total = aligned(addend.mantissa, left, addend.exponent, *largest).into();
+        }
+        // All products are shifted left by `left`. Products without the largest exponent are then
+        // shifted right.
+        let left = kept - 2 * self.format.layout().fraction;
+        let mantissas = b.mantissas.chunks(HALF_GROUP * width);
+        let halves = mantissas.zip(b.exponents.chunks(HALF_GROUP * width));
+        for (a, (mantissas, exponents)) in a.chunks(HALF_GROUP).zip(halves) {
+            parts.fill(0);
+            let terms = mantissas.chunks(width).zip(exponents.chunks(width));
+            for (a, (mantissas, exponents)) in a.iter().zip(terms) {
+                let b = mantissas.iter().zip(exponents);
+                for (part, ((mantissa, exponent), largest)) in
+                    parts.iter_mut().zip(b.zip(&**largest))
+                {
+                    let product = a.mantissa.wrapping_mul(*mantissa);
+                    let exponent = a.exponent.wrapping_add(*exponent);
+                    *part = part.wrapping_add(aligned(product, left, exponent, *largest));
+                }
+            }
+            for (total, part) in totals.iter_mut().zip(&**parts) {
+                *total = total.wrapping_add((*part).into());
+            }
+        }
+        if largest.iter().any(|largest| *largest > FINITE) {
+            self.add_special(a, b, sums);
+        } else {
+            for (sum, (total, largest)) in sums.iter_mut().zip(totals.iter().zip(&**largest)) {
+                *sum = binary32(*total, largest.wrapping_sub(kept as i32));
+            }
+        }
+    }
+
+    /// Stores the sums, some of which have terms that are not finite.
+    #[cold]
+    fn add_special(&self, a: &[MmaOperand], b: Terms<'_>, sums: &mut [u32]) {
+        let width = sums.len();
+        for (line, sum) in sums.iter_mut().enumerate() {
+            let largest = self.room.largest[line];
+            if largest <= FINITE {
+                *sum = binary32(self.room.totals[line], largest - self.rules.kept as i32);
+                continue;
+            }
+            let mut special = SpecialTerms::default();
+            special.add(decode(*sum, FloatLayout::BINARY32));
+            for (k, a) in a.iter().enumerate() {
+                let at = k * width + line;
+                let b = MmaOperand { mantissa: b.mantissas[at], exponent: b.exponents[at] };
+                special.add_product(*a, b);
+            }
+            *sum = special.result();
+        }
+    }
+}
+
+/// Products whose sum fits in an `i32`: each is less than 2^27.
 const HALF_GROUP: usize = 8;
 
-/// `mantissa * 2^left`, truncated towards zero. For a nonzero mantissa the result fits.
-fn cut(mantissa: i64, left: i32) -> i64 {
-    let size = mantissa.unsigned_abs();
-    let size = match u32::try_from(left) {
-        // A zero may have any exponent.
-        Ok(left) => size.wrapping_shl(left),
-        Err(_) => size.checked_shr(left.unsigned_abs()).unwrap_or(0),
-    };
-    if mantissa < 0 { -(size as i64) } else { size as i64 }
-}
-
-/// Sum with at least one term that is not finite.
-#[cold]
-fn special_sum(a: &[MmaOperand], b: &[MmaOperand], addend: MmaOperand) -> u32 {
-    let mut special = SpecialTerms::default();
-    special.add(addend);
-    for (a, b) in a.iter().zip(b) {
-        special.add_product(*a, *b);
-    }
-    special.result()
+/// `mantissa * 2^left`, shifted right by the distance from `exponent` to `largest` and truncated
+/// towards zero.
+#[inline(always)]
+fn aligned(mantissa: i32, left: u32, exponent: i32, largest: i32) -> i32 {
+    let right = largest.wrapping_sub(exponent).min(31) as u32;
+    let size = ((mantissa.unsigned_abs() << left) >> right) as i32;
+    if mantissa < 0 { size.wrapping_neg() } else { size }
 }
 
 /// Non-finite terms of a sum.
@@ -232,29 +357,32 @@ impl SpecialTerms {
             (false, [true, false]) => f32::INFINITY.to_bits(),
             (false, [false, true]) => f32::NEG_INFINITY.to_bits(),
             (true, _) | (false, [true, true]) => CANONICAL_NAN,
-            (false, [false, false]) => unreachable!("fused_sum: a term is not finite"),
+            (false, [false, false]) => unreachable!("Adder::add_special: a term is not finite"),
         }
     }
 }
 
-/// Truncates `sum * 2^unit` to a binary32. A result without bits is +0, regardless of its sign.
+/// Truncates `sum * 2^unit`, less than 2^32 in size, to a binary32. A result without bits is +0,
+/// regardless of its sign.
+#[inline(always)]
 fn binary32(sum: i64, unit: i32) -> u32 {
-    let Some(length) = sum.unsigned_abs().checked_ilog2() else { return 0 };
-    let top = length as i32 + unit;
-    let sign = u32::from(sum < 0) << 31;
-    if top > FloatLayout::BINARY32.bias() {
-        return f32::INFINITY.to_bits() | sign;
-    }
+    let size = sum.unsigned_abs() as u32;
+    // For a sum of 0, any exponent gives the mantissa 0.
+    let top = 31_i32.wrapping_sub(size.leading_zeros() as i32).wrapping_add(unit);
     // Exponent of the lowest mantissa bit.
-    let last = (top - FRACTION as i32).max(LEAST);
-    let size = sum.unsigned_abs();
-    let mantissa = match u32::try_from(last - unit) {
-        Ok(dropped) => size.checked_shr(dropped).unwrap_or(0),
-        Err(_) => size << (unit - last),
-    } as u32;
-    match mantissa {
-        0 => 0,
-        // A subnormal number has exponent bits 0; the leading bit of a normal one adds to them.
-        _ => sign | ((((last - LEAST) as u32) << FRACTION) + mantissa),
-    }
+    let last = top.wrapping_sub(FRACTION as i32).max(LEAST);
+    let dropped = last.wrapping_sub(unit);
+    let mantissa = if dropped > 31 {
+        0
+    } else if dropped >= 0 {
+        size >> (dropped & 31)
+    } else {
+        size << (dropped.wrapping_neg() & 31)
+    };
+    // A subnormal number has exponent bits 0; the leading bit of a normal one adds to them.
+    let finite = ((last.wrapping_sub(LEAST) as u32) << FRACTION).wrapping_add(mantissa);
+    let is_finite = top <= FloatLayout::BINARY32.bias();
+    let bits = if is_finite { finite } else { f32::INFINITY.to_bits() };
+    let sign = u32::from(sum < 0) << 31;
+    if mantissa == 0 { 0 } else { sign | bits }
 }

@@ -8,7 +8,7 @@ use crate::lower::code::{Fragment, LoadMatrix, Mma};
 use crate::mask::{ALL, WARP};
 use crate::observe::{AccessKind, BoxedTrap};
 use crate::region::slots_of;
-use crate::tensor_core::MmaOperand;
+use crate::tensor_core::{Lines, MmaOperand};
 use gemm_dsl::ir::{LoadMatrix as Matrices, Mma as Matrix};
 use gemm_dsl::target::Format;
 
@@ -23,7 +23,7 @@ const SIDE: usize = 8;
 const TERMS: usize = Format::MOST_TERMS;
 
 /// Rows of A or columns of B, with all their K elements.
-type Lines<const N: usize> = [[MmaOperand; TERMS]; N];
+type Decoded<const N: usize> = [[MmaOperand; TERMS]; N];
 
 impl Machine<'_> {
     pub(crate) fn multiply(
@@ -49,15 +49,27 @@ impl Machine<'_> {
         let slots = self.fragment::<{ Matrix::OF_D }>(&mma.d, regs)?;
         self.written(&slots, regs)?;
         let rules = self.launch.tensor_cores;
-        self.arch.dispatch(|| {
-            for (lane, slots) in slots.into_iter().enumerate() {
-                for (sum, slot) in slots.into_iter().enumerate() {
-                    let (row, col) = Matrix::place_of_d(lane, sum);
-                    let word = &mut regs.lanes[slot as usize].0[lane];
-                    *word = rules.dot(mma.format, &a[row][..terms], &b[col][..terms], *word);
-                }
+        let packed = |lines: &[[MmaOperand; TERMS]]| -> Vec<MmaOperand> {
+            lines.iter().flat_map(|line| &line[..terms]).copied().collect()
+        };
+        let (a, b) = (Lines::new(&packed(&a), Matrix::ROWS), packed(&b));
+        // By column, since there are more rows than columns.
+        let mut sums = vec![0; Matrix::COLS * Matrix::ROWS];
+        let at = |lane, sum| {
+            let (row, column) = Matrix::place_of_d(lane, sum);
+            column * Matrix::ROWS + row
+        };
+        for (lane, slots) in slots.into_iter().enumerate() {
+            for (sum, slot) in slots.into_iter().enumerate() {
+                sums[at(lane, sum)] = regs.lanes[slot as usize].0[lane];
             }
-        });
+        }
+        rules.add_products(self.arch, mma.format, &b, &a, &mut sums);
+        for (lane, slots) in slots.into_iter().enumerate() {
+            for (sum, slot) in slots.into_iter().enumerate() {
+                regs.lanes[slot as usize].0[lane] = sums[at(lane, sum)];
+            }
+        }
         let stmt = self.stmt;
         self.observers.traffic.multiplied(stmt, 2 * (Matrix::ROWS * Matrix::COLS * terms) as u64);
         Ok(())
@@ -70,7 +82,7 @@ impl Machine<'_> {
         fragment: &Fragment,
         place: fn(usize, usize) -> (usize, usize),
         regs: &Registers,
-    ) -> Result<Lines<N>, BoxedTrap> {
+    ) -> Result<Decoded<N>, BoxedTrap> {
         let slots = self.fragment::<WORDS>(fragment, regs)?;
         self.written(&slots, regs)?;
         let mut lines = [[MmaOperand::NAN; TERMS]; N];

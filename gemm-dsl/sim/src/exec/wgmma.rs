@@ -14,10 +14,10 @@ use crate::exec::warpgroup::{
     Accumulators, OperandTiles, WARPS, WarpgroupDivergence, WarpgroupStep,
 };
 use crate::lower::code::{Tile, Wgmma, WgmmaSyncOp};
-use crate::mask::{ALL, WARP};
+use crate::mask::ALL;
 use crate::observe::{BoxedTrap, trap};
 use crate::region::Region;
-use crate::tensor_core::MmaOperand;
+use crate::tensor_core::{Lines, MmaOperand};
 use crate::trace::{Action, Operand as Read};
 use gemm_dsl::ir::{Descriptor, Wgmma as Matrix};
 use gemm_dsl::target::Format;
@@ -25,6 +25,8 @@ use std::rc::Rc;
 
 /// Number of bytes that stay contiguous under every swizzle.
 const PART: u32 = 16;
+/// Rows of D of a warp.
+const ROWS: usize = Matrix::ROWS as usize / WARPS;
 /// Name of the instruction in messages.
 const NAME: &str = "wgmma";
 
@@ -158,7 +160,7 @@ impl Machine<'_> {
             Some(tiles) => tiles,
             None => {
                 let a = self.decoded(&a, Matrix::ROWS, format);
-                let b = self.decoded(&b, columns, format);
+                let b = Lines::new(&self.decoded(&b, columns, format), columns as usize);
                 let tiles = Rc::new(OperandTiles { a, b });
                 self.warpgroups.remember(self.warp, &tiles);
                 tiles
@@ -166,20 +168,28 @@ impl Machine<'_> {
         };
         self.warpgroups.forget(self.warp);
         let (rules, terms) = (self.launch.tensor_cores, format.terms());
-        let quarter = self.warp as usize % WARPS * WARP;
-        self.arch.dispatch(|| {
+        let quarter = self.warp as usize % WARPS;
+        let rows = &tiles.a[quarter * ROWS * terms..][..ROWS * terms];
+        let width = columns as usize;
+        let at = |lane, sum| {
+            let (row, column) = Matrix::place_of_d(lane, sum);
+            row * width + column
+        };
+        let mut words = vec![0; ROWS * width];
+        if accumulates {
             for (sum, slot) in sums.slots().enumerate() {
-                for lane in 0..WARP {
-                    let (row, column) = Matrix::place_of_d(quarter + lane, sum);
-                    let word = &mut regs.lanes[slot as usize].0[lane];
-                    let c = if accumulates { *word } else { 0 };
-                    let (a, b) =
-                        (&tiles.a[row * terms..][..terms], &tiles.b[column * terms..][..terms]);
-                    *word = rules.dot(format, a, b, c);
+                for (lane, word) in regs.lanes[slot as usize].0.iter().enumerate() {
+                    words[at(lane, sum)] = *word;
                 }
-                regs.ready[slot as usize] = 0;
             }
-        });
+        }
+        rules.add_products(self.arch, format, rows, &tiles.b, &mut words);
+        for (sum, slot) in sums.slots().enumerate() {
+            for (lane, word) in regs.lanes[slot as usize].0.iter_mut().enumerate() {
+                *word = words[at(lane, sum)];
+            }
+            regs.ready[slot as usize] = 0;
+        }
         regs.flight.open.push(sums);
         let flops = 2 * Matrix::ROWS as usize / WARPS * columns as usize * terms;
         self.observers.traffic.multiplied(self.stmt, flops as u64);

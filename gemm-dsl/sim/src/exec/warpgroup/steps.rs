@@ -2,7 +2,7 @@
 //! it.
 
 use super::WARPS;
-use crate::tensor_core::MmaOperand;
+use crate::tensor_core::{Lines, MmaOperand};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -14,11 +14,11 @@ pub(crate) struct WarpgroupStep {
     pub(crate) accumulates: bool,
 }
 
-/// Operands of a matrix instruction, row by row.
+/// Operands of a matrix instruction: A row by row, and the columns of B.
 #[derive(Debug)]
 pub(crate) struct OperandTiles {
     pub(crate) a: Vec<MmaOperand>,
-    pub(crate) b: Vec<MmaOperand>,
+    pub(crate) b: Lines,
 }
 
 #[derive(Debug, Default)]
