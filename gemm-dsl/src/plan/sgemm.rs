@@ -170,7 +170,7 @@ impl SgemmSpec {
         };
         let vectors = match &kind {
             KernelKind::Naive(_) => false,
-            KernelKind::Wgmma(wgmma) => wgmma.has_vectors(),
+            KernelKind::Wgmma(wgmma) => wgmma.epilogue().store_width() > 1,
             KernelKind::Direct(direct) => direct.has_vectors(),
             KernelKind::Tiled(tiled) => tiled.has_global_vectors(),
         };

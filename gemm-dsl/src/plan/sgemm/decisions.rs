@@ -334,7 +334,9 @@ fn operand(plan: &OperandPlan, list: &mut Decisions) {
 
 fn epilogue(plan: &EpiloguePlan, list: &mut Decisions) {
     let straddles = if plan.straddles() { ", single elements at the end of a row" } else { "" };
-    list.say("stores to C", format!("{} bytes{straddles}", plan.elem().size() * plan.width()));
+    let exchanged = if plan.groups() > 0 { ", exchanged between four lanes" } else { "" };
+    let bytes = plan.elem().size() * plan.store_width();
+    list.say("stores to C", format!("{bytes} bytes{straddles}{exchanged}"));
     let guards = match plan.guards() {
         Guards::None => "none",
         Guards::Inline => "one per store",

@@ -2,7 +2,7 @@
 
 pub(super) mod check;
 
-use super::epilogue::EpiloguePlan;
+use super::epilogue::{EpiloguePlan, exchanged_groups};
 use super::{Decided, Passed, decided, facts};
 use crate::ir::{Elem, TensorSwizzle, Variant, Wgmma};
 use crate::plan::sgemm::epilogue_staging::BlockSize;
@@ -106,7 +106,9 @@ impl WgmmaPlan {
         // After the exchange a lane has four adjacent columns, which are a vector of 4-byte
         // elements.
         let is_vector = u32::from(spec.types().c.vector_lanes()) == EXCHANGED;
-        let vectors = spec.float4 && variant == Variant::Vector && is_vector;
+        let stores_vectors = spec.float4 && variant == Variant::Vector;
+        let groups = if stores_vectors { exchanged_groups(spec, columns) } else { 0 };
+        let vectors = stores_vectors && is_vector && groups == 0;
         let thread = thread(columns, vectors);
         let multiplying = multiplying([tile.m, tile.n], columns);
         let threads = multiplying + if spec.producer { WARPGROUP } else { 0 };
@@ -114,6 +116,7 @@ impl WgmmaPlan {
         let shared = SharedBytes::of_spec(spec, tile).total();
         let block = BlockSize { threads: multiplying, shared };
         let epilogue = EpiloguePlan::new(spec, thread, Pipeline::Single, vectors, block);
+        let epilogue = epilogue.exchanging_outputs(groups);
         let operands = Registers::of_operands(spec, thread, Some(&epilogue));
         let mut plan = Self {
             bm: tile.m,
@@ -159,7 +162,7 @@ impl WgmmaPlan {
         self.epilogue_threads() + if self.producer { WARPGROUP } else { 0 }
     }
 
-    /// Returns true if C is accessed 16 bytes at a time. Pairs of lanes then exchange accumulators.
+    /// Returns true if pairs of lanes exchange accumulators, so that each has vectors of them.
     pub fn has_vectors(&self) -> bool {
         self.epilogue.width() > 1
     }
