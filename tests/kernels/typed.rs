@@ -1,7 +1,7 @@
 //! GEMMs on matrices of any types. Elements are small integers, so that sums are exact in any order,
 //! and each element of C is the exact sum rounded to its type.
 
-use gemm_dsl::spec::{Bounds, MatrixType, Pairs, SgemmSpec};
+use gemm_dsl::spec::{Bounds, GemmLayout, MatrixType, Pairs, SgemmSpec};
 use gemm_oracle::product::Size;
 use gemm_oracle::random::Random;
 use gemm_runtime::half::{bf16, f16};
@@ -326,7 +326,8 @@ fn warpgroups_store_vectors() {
         for epilogue in &EPILOGUES {
             for c in [MatrixType::Bf16, MatrixType::F16, MatrixType::F32] {
                 nth += 1;
-                let line = format!("a: bf16, b: bf16, layout: nt, arith: bf16, {spec}");
+                let layout = GemmLayout::ALL[nth % GemmLayout::ALL.len()];
+                let line = format!("a: bf16, b: bf16, layout: {layout}, arith: bf16, {spec}");
                 let spec = line.parse::<SgemmSpec>().expect("a sound spec").c(c);
                 let size = [(70, 144, 72), (33, 136, 64), (5, 75, 130)][nth % 3];
                 let size = Size::new(size.0, size.1, size.2);

@@ -131,7 +131,7 @@ pub fn untimed() -> Result<[PinnedSpec; 12], SpecErrors> {
                              cluster: 2, epilogue: |acc, bias[n]| gelu(acc + bias), name: linear"
         .parse()?;
     let swiglu: SgemmSpec =
-        "a: f16, b: f16, c: f16, layout: nt, tile: 64x128x64, arith: f16, mma: \
+        "a: f16, b: f16, c: f16, layout: tn, tile: 64x128x64, arith: f16, mma: \
                              wgmma, copy: tma, stages: 3, producer, float4, pitched, epilogue: \
                              |acc| acc * sigmoid(acc) * next(acc), name: swiglu"
             .parse()?;

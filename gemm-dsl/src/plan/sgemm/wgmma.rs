@@ -13,7 +13,7 @@ use crate::plan::sgemm::registers::{
 };
 use crate::plan::sgemm::shared_memory::SharedBytes;
 use crate::plan::sgemm::splits::SplitsPlan;
-use crate::spec::{Arith, Copies, Rect, SgemmSpec, Tile};
+use crate::spec::{Arith, Copies, Factor, Rect, SgemmSpec, Tile};
 use crate::target::Format;
 use crate::target::arch::WARP;
 
@@ -47,6 +47,9 @@ facts! {
         bk: u32,
         /// Columns of C per warpgroup.
         columns: u32,
+        /// Rows of A, and columns of B, in a row of shared memory, if this operand is MN-major; else
+        /// 0.
+        slabs: [u32; 2],
         /// Splits that the instructions multiply.
         splits: SplitsPlan,
         /// Unit that copies tiles to shared memory: all threads, or TMA.
@@ -123,6 +126,7 @@ impl WgmmaPlan {
             bn: tile.n,
             bk: tile.k,
             columns,
+            slabs: slabs(spec, columns),
             splits,
             copies: spec.copy,
             stages: spec.stages.unwrap_or(1),
@@ -191,9 +195,18 @@ impl WgmmaPlan {
         self.splits.elem()
     }
 
-    /// Swizzle of tile rows in shared memory.
-    pub fn swizzle(&self) -> TensorSwizzle {
-        let bytes = self.bk * self.elem().size();
+    /// Returns true if rows of A, or columns of B, are adjacent in memory.
+    pub fn is_mn_major(&self, factor: Factor) -> bool {
+        self.slabs[factor.index()] > 0
+    }
+
+    /// Swizzle of an operand's rows in shared memory.
+    pub fn swizzle(&self, factor: Factor) -> TensorSwizzle {
+        let of_row = match self.slabs[factor.index()] {
+            0 => self.bk,
+            slab => slab,
+        };
+        let bytes = of_row * self.elem().size();
         let fits = |swizzle: &TensorSwizzle| swizzle.bytes() == Some(bytes);
         let found = TensorSwizzle::ALL.into_iter().find(fits);
         found.unwrap_or_else(|| unreachable!("of_tile: a row has the bytes of a swizzle"))
@@ -217,6 +230,39 @@ impl WgmmaPlan {
     pub fn shared_bytes(&self) -> u64 {
         self.epilogue.shared_bytes(self.shared, self.epilogue_threads(), self.tn())
     }
+}
+
+/// Returns the rows of A, and the columns of B, in a row of shared memory, or 0 for a K-major
+/// operand. A warpgroup has `columns` columns, which are whole slabs.
+fn slabs(spec: &SgemmSpec, columns: u32) -> [u32; 2] {
+    let transposes = [spec.layout.transposes_a(), !spec.layout.transposes_b()];
+    let extents = [Wgmma::ROWS, part_of_b(spec, columns)];
+    [0, 1].map(|nth| match spec.reads_matrices() && transposes[nth] {
+        false => 0,
+        true => slab(extents[nth]).unwrap_or(LEAST_SLAB),
+    })
+}
+
+/// Returns the columns of B that a copy or an instruction has at least: those of a warpgroup, or of
+/// a block's part in a cluster.
+fn part_of_b(spec: &SgemmSpec, columns: u32) -> u32 {
+    match (spec.tile, spec.cluster) {
+        (Some(tile), 2..) => gcd(columns, tile.n / spec.cluster),
+        _ => columns,
+    }
+}
+
+/// Greatest common divisor.
+fn gcd(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// Minimum rows of A, or columns of B, in a row of shared memory: 32 bytes of 16-bit elements.
+const LEAST_SLAB: u32 = 16;
+
+/// Returns the largest row of shared memory that divides an extent of 16-bit elements.
+fn slab(extent: u32) -> Option<u32> {
+    [64, 32, LEAST_SLAB].into_iter().find(|slab| extent.is_multiple_of(*slab))
 }
 
 /// Returns the number of consumer threads of a tile of `rows` x `cols`, if each warpgroup computes

@@ -60,7 +60,7 @@ impl WgmmaFrame<'_> {
         let several = t.bk() as usize > t.format().terms();
         // Adds the product of a split of A and a split of B; `nth` is the number of the product.
         let product = |b: &mut KernelBuilder, [nth, of_a, of_b]: [Expr; 3]| {
-            if several {
+            if several && Factor::BOTH.into_iter().any(|factor| !t.is_mn_major(factor)) {
                 b.comment(
                     "Each step starts 32 bytes further on in the rows, despite the swizzle: the \
                      hardware XORs address bits only after it has added all offsets.",
@@ -80,6 +80,7 @@ impl WgmmaFrame<'_> {
                     d: Access::new(into, [0.into()]),
                     a: tile(Factor::A, &of_a, row),
                     b: tile(Factor::B, &of_b, col),
+                    mn_major: Factor::BOTH.map(|factor| t.is_mn_major(factor)),
                     accumulate: match sums.fresh {
                         None => Expr::truth(),
                         Some(_) if is_first => Expr::from(step).gt(0),

@@ -281,9 +281,19 @@ impl<'t> TmaTiles<'t> {
                 return self.ask_for_part(b, tile, stage, term, ClusterBlock { blocks, rank });
             }
             let split = frame.splits.of_product(factor, tile.problem.product, 0.into());
+            let (buffer, full) = (frame.splits.buffers[factor.index()], (self.full, stage.clone()));
+            if let Some(slab) = frame.slabs[factor.index()] {
+                let lines = [frame.bm, frame.bn][factor.index()];
+                b.unrolled("slab", lines / slab, |b, nth| {
+                    let at = [term.clone(), line + nth * slab];
+                    let to = frame.slab(factor, stage, nth.into());
+                    b.tensor_copy(buffer, at, to, full);
+                });
+                continue;
+            }
             let at = split.into_iter().chain([line.into(), term.clone()]);
             let to = frame.in_tile(factor, stage, [0, 0, 0].map(Expr::I32));
-            b.tensor_copy(frame.splits.buffers[factor.index()], at, to, (self.full, stage.clone()));
+            b.tensor_copy(buffer, at, to, full);
         }
     }
 
@@ -302,12 +312,20 @@ impl<'t> TmaTiles<'t> {
         let part = b.constant("PART", frame.bn / blocks, meaning);
         let line = Expr::from(tile.origin.col) + rank * part;
         let all = (Expr::I32(1) << blocks) - 1;
+        let buffer = frame.splits.buffers[Factor::B.index()];
+        if let Some(slab) = frame.slabs[Factor::B.index()] {
+            return b.unrolled("slab", part / slab, |b, nth| {
+                let at = [term, line + nth * slab];
+                let to = frame.slab(Factor::B, stage, rank * (part / slab) + nth);
+                b.tensor_multicast(buffer, at, to, (self.full, stage.clone()), all);
+            });
+        }
         frame.splits.each(b, |b, split| {
             let from = frame.splits.of_product(Factor::B, tile.problem.product, split.clone());
             let at = from.into_iter().chain([line.clone(), term.clone()]);
             let to = frame.in_tile(Factor::B, stage, [split, rank * part, 0.into()]);
             let barrier = (self.full, stage.clone());
-            b.tensor_multicast(frame.splits.buffers[Factor::B.index()], at, to, barrier, all);
+            b.tensor_multicast(buffer, at, to, barrier, all);
         });
     }
 
