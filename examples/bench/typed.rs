@@ -32,10 +32,10 @@ const SIZES: [&str; 3] = ["2048x2048x2048", "4096x4096x4096", "8192x8192x8192"];
 
 /// Specs without their types and arithmetic.
 const SPECS: [&str; 4] = [
-    "tile: 128x256x64, copy: tma, stages: 4, producer, raster: 16",
-    "tile: 128x256x64, copy: tma, stages: 4, producer, persistent, raster: 16",
-    "tile: 128x256x64, copy: tma, stages: 4, producer, persistent, cluster: 2, raster: 16",
-    "tile: 128x128x64, copy: tma, stages: 5, producer, persistent, cluster: 2, raster: 16",
+    "tile: 128x256x64, copy: tma, stages: 4, producer, raster: 8, float4",
+    "tile: 128x256x64, copy: tma, stages: 4, producer, persistent, raster: 8, float4",
+    "tile: 128x256x64, copy: tma, stages: 4, producer, persistent, cluster: 2, raster: 8, float4",
+    "tile: 128x128x64, copy: tma, stages: 5, producer, persistent, cluster: 2, raster: 8, float4",
 ];
 
 /// Measure GEMMs on matrices of 16-bit elements

@@ -96,7 +96,7 @@ pub fn all() -> Result<Vec<PinnedSpec>, SpecErrors> {
 ///
 /// # Errors
 /// Returns an error if the generator has a bug.
-pub fn untimed() -> Result<[PinnedSpec; 12], SpecErrors> {
+pub fn untimed() -> Result<[PinnedSpec; 13], SpecErrors> {
     let gelu: MapSpec = "|x[m, n]| gelu(x), name: gelu".parse()?;
     let norm: MapSpec = "|x[m, n], mean[m], rstd[m], gamma[n]| -> (bf16, f32) \
                          { let t = (x - mean) * rstd; (t * gamma, t) }, name: norm"
@@ -135,6 +135,10 @@ pub fn untimed() -> Result<[PinnedSpec; 12], SpecErrors> {
                              wgmma, copy: tma, stages: 3, producer, float4, pitched, epilogue: \
                              |acc| acc * sigmoid(acc) * next(acc), name: swiglu"
             .parse()?;
+    let product: SgemmSpec = "a: bf16, b: bf16, c: f32, layout: nn, tile: 128x256x64, raster: 8, \
+                              float4, arith: bf16, mma: wgmma, copy: tma, stages: 4, producer, \
+                              persistent, name: product"
+        .parse()?;
     Ok([
         PinnedSpec::new("map", "gelu", &gelu)?,
         PinnedSpec::new("map", "norm", &norm)?,
@@ -148,6 +152,7 @@ pub fn untimed() -> Result<[PinnedSpec; 12], SpecErrors> {
         PinnedSpec::new("typed", "linear", &linear)?,
         PinnedSpec::new("typed", "linear_float4", &linear.float4(true).name("linear_float4"))?,
         PinnedSpec::new("typed", "swiglu", &swiglu)?,
+        PinnedSpec::new("typed", "product", &product)?,
     ])
 }
 

@@ -108,8 +108,8 @@ impl EpiloguePlan {
 }
 
 /// Returns the groups of eight columns whose outputs four lanes of a warp exchange, or 0. The warp
-/// has `columns` columns. A lane has two adjacent columns of each group. Their outputs must be one
-/// word, or half a word if C has 16-bit elements and a value for each pair of columns.
+/// has `columns` columns. A lane has two adjacent columns of each group, whose outputs are half a
+/// word, one word or two words.
 pub(super) fn exchanged_groups(spec: &SgemmSpec, columns: u32) -> u32 {
     let counts = spec.epilogue.as_ref().map(|epilogue| epilogue.row_results().stored);
     let counts = counts.unwrap_or_else(|| vec![1]);
@@ -119,6 +119,8 @@ pub(super) fn exchanged_groups(spec: &SgemmSpec, columns: u32) -> u32 {
         Elem::F16 | Elem::Bf16 if has_halves => 2 * LANES_OF_ROW,
         Elem::F16 | Elem::Bf16 => LANES_OF_ROW,
         Elem::F32 if has_pairs && counts.iter().all(|count| *count == 1) => LANES_OF_ROW,
+        // Converted matrices keep the exchange of accumulators.
+        Elem::F32 if spec.reads_matrices() && !has_halves => LANES_OF_ROW / 2,
         _ => 0,
     };
     // If blocks share K, only the thread that stores an element of C may read it.

@@ -195,6 +195,14 @@ impl WgmmaPlan {
         self.splits.elem()
     }
 
+    /// Returns true if the instructions of a K tile are started before those of the previous tile
+    /// are complete. It needs a second stage, and accumulators that are not promoted. Kernels on
+    /// splits wait for each tile.
+    pub(crate) fn multiplies_ahead(&self) -> bool {
+        let one_chain = self.splits.are_matrices() && self.promote().is_none();
+        one_chain && self.producer && self.stages > 1
+    }
+
     /// Returns true if rows of A, or columns of B, are adjacent in memory.
     pub fn is_mn_major(&self, factor: Factor) -> bool {
         self.slabs[factor.index()] > 0

@@ -3,7 +3,9 @@
 //! A lane has two adjacent columns of every eight. Their outputs are one word: two elements of 16
 //! bits, or one `f32` for the pair. Four lanes transpose their words of four groups of eight
 //! columns. Each lane then has all outputs of one group, which are 16 adjacent bytes of C. If a
-//! pair has one element of 16 bits, the words of eight groups are transposed.
+//! pair has one element of 16 bits, the words of eight groups are transposed. If the outputs are two
+//! `f32`, pairs of lanes exchange those of two groups: the even lane receives four columns of the
+//! first group, and the odd lane those of the second.
 
 use super::accumulator_tile::AccumulatorTile;
 use super::accumulators::{Accumulators, exchange};
@@ -27,13 +29,14 @@ struct Quads<'a> {
     acc: &'a Accumulators,
     finish: &'a EpilogueExpression<'a>,
     guards: bool,
-    /// Groups whose outputs are exchanged at once, per word of an output that has half a word for
-    /// each.
+    /// Groups whose outputs are exchanged at once.
+    groups: i32,
+    /// Groups whose outputs have a common word, if they are half a word.
     per_word: i32,
     /// Index of the thread among the lanes of its row.
     lane: Var,
-    /// Conditions that bit 0 and bit 1 of `lane` are zero.
-    is_first: [Expr; 2],
+    /// Conditions that bit 0 of `lane`, and bit 1 if four lanes exchange outputs, are zero.
+    is_first: Vec<Expr>,
 }
 
 /// Row of C, with the epilogue operands loaded so far.
@@ -56,16 +59,24 @@ pub(super) fn outputs(
     let operands = operands.columns(b, block.cols.name.into(), |b, arrays| {
         columns(b, block, arrays, guards);
     });
-    b.comment(
-        "The four lanes of a row exchange outputs: a lane has two of every eight columns, and \
-         stores 16 adjacent bytes.",
-    );
+    let groups = block.epilogue.groups() as i32;
+    b.comment(match groups {
+        2 => {
+            "Lane pairs exchange outputs: a lane has two of every eight columns, and stores 16 \
+             adjacent bytes. The four lanes of a row store 64 adjacent bytes."
+        }
+        _ => {
+            "The four lanes of a row exchange outputs: a lane has two of every eight columns, and \
+             stores 16 adjacent bytes."
+        }
+    });
     let lane = b.let_("quad_lane", block.epilogue_thread.clone() % LANES);
-    let is_even = b.let_("is_even", (lane % 2).equals(0));
-    let is_low = b.let_("is_low", Expr::from(lane).lt(2));
-    let per_word = block.epilogue.groups() as i32 / LANES;
-    let is_first = [is_even, is_low].map(Expr::from);
-    let quads = Quads { block, acc, finish, guards, per_word, lane, is_first };
+    let mut is_first = vec![b.let_("is_even", (lane % 2).equals(0)).into()];
+    if groups > 2 {
+        is_first.push(b.let_("is_low", Expr::from(lane).lt(2)).into());
+    }
+    let per_word = (groups / LANES).max(1);
+    let quads = Quads { block, acc, finish, guards, groups, per_word, lane, is_first };
     over(b, "m", block.rows.name.into(), block.rows.count, |b, m| quads.row(b, &operands, m));
 }
 
@@ -95,7 +106,7 @@ impl Quads<'_> {
         let operands = operands.row(b, &read);
         let values = self.finish.folds.as_ref().map(|folds| folds.start(b));
         let row = QuadRow { m, row, operands, folds: values.as_ref() };
-        let of_block = OWN * LANES * self.per_word;
+        let of_block = OWN * self.groups;
         let (bound, count) = (block.cols.name / of_block, block.cols.count / of_block as u32);
         over(b, "v", bound, count, |b, v| self.vectors(b, &row, &(v * of_block)));
         if let Some((folds, values)) = self.finish.folds.as_ref().zip(row.folds) {
@@ -116,21 +127,24 @@ impl Quads<'_> {
                 b.registers(&name, elem, [Expr::I32(LANES * self.vectors_of(output))], "")
             })
             .collect();
-        b.unrolled("i", LANES, |b, i| {
+        b.unrolled("i", self.groups / self.per_word, |b, i| {
             let mut halves = vec![Vec::new(); outputs.len()];
             for nth in 0..self.per_word {
                 let group = i * self.per_word + nth;
-                let mut values =
-                    self.values(b, row, first.clone() + group.clone() * OWN).into_iter();
+                let values = self.values(b, row, first.clone() + group.clone() * OWN);
+                let mut values = values.into_iter();
                 for ((output, words), halves) in outputs.iter().zip(&words).zip(&mut halves) {
-                    halves.extend(values.by_ref().take(self.of_pair(output)));
-                    let (at, parts) = match self.has_words(output) {
-                        true if halves.len() < 2 => continue,
-                        true => (self.vectors_of(output), std::mem::take(halves)),
-                        false => (1, std::mem::take(halves)),
-                    };
-                    let at = if at == self.per_word { group.clone() } else { i.into() };
-                    b.store(Access::new(*words, [at]), self.word(parts));
+                    let of_pair = self.of_pair(output);
+                    halves.extend(values.by_ref().take(of_pair as usize));
+                    if !self.has_words(output) {
+                        for (j, value) in (0..).zip(halves.drain(..)) {
+                            b.store(Access::new(*words, [i * of_pair + j]), value);
+                        }
+                    } else if halves.len() == 2 {
+                        let at = if of_pair == 2 { group.clone() } else { i.into() };
+                        let word = self.word(std::mem::take(halves));
+                        b.store(Access::new(*words, [at]), word);
+                    }
                 }
             }
         });
@@ -140,7 +154,7 @@ impl Quads<'_> {
         }
         for (output, words) in outputs.iter().zip(words) {
             for nth in 0..self.vectors_of(output) {
-                self.transpose(b, words, nth * LANES);
+                self.exchange(b, words, nth * LANES);
                 self.store(b, row, output, words, [first.clone(), nth.into()]);
             }
         }
@@ -191,13 +205,14 @@ impl Quads<'_> {
     }
 
     /// Values of an output for the two adjacent columns of a lane.
-    fn of_pair(&self, output: &OutputMatrix) -> usize {
-        output.count * OWN as usize / self.finish.span
+    fn of_pair(&self, output: &OutputMatrix) -> i32 {
+        (output.count * OWN as usize / self.finish.span) as i32
     }
 
-    /// Returns true if words have two elements of an output.
+    /// Returns true if words have two elements of 16 bits.
     fn has_words(&self, output: &OutputMatrix) -> bool {
-        self.block.epilogue.elem().size() < 4 || self.of_pair(output) > 1
+        debug_assert!(self.groups > 2 || self.of_pair(output) == 2, "exchanged_groups");
+        self.block.epilogue.elem().size() < 4
     }
 
     /// Vectors of an output that are stored at once.
@@ -205,29 +220,32 @@ impl Quads<'_> {
         if self.of_pair(output) == 1 { 1 } else { self.per_word }
     }
 
-    /// Word of one value, or of two values that are rounded to 16 bits.
+    /// Word of two values that are rounded to 16 bits.
     fn word(&self, values: Vec<Expr>) -> Expr {
-        let pack = match self.block.epilogue.elem() {
-            Elem::F16 => Intrinsic::PackF16,
-            Elem::Bf16 => Intrinsic::PackBf16,
-            _ => {
-                return values.into_iter().next().unwrap_or_else(|| {
-                    unreachable!("exchanged_groups: an output of f32 has one value for each pair")
-                });
-            }
-        };
-        Expr::Call(pack, values)
+        match self.block.epilogue.elem() {
+            Elem::F16 => Expr::Call(Intrinsic::PackF16, values),
+            _ => Expr::Call(Intrinsic::PackBf16, values),
+        }
     }
 
-    /// Transposes four words of four lanes: lane i receives word i of each lane.
-    fn transpose(&self, b: &mut KernelBuilder, words: BufferId, first: i32) {
-        for (is_first, apart) in self.is_first.iter().zip([1, 2]) {
+    /// Exchanges four words of each lane. Under a transposition, lane i receives word i of each
+    /// lane. If only pairs of lanes exchange words, the even lane receives the first two words of
+    /// both, and the odd lane the others.
+    fn exchange(&self, b: &mut KernelBuilder, words: BufferId, first: i32) {
+        let between = |b: &mut KernelBuilder, nth: usize, apart: i32, words_apart: i32| {
             b.unrolled("i", LANES / 2, |b, i| {
-                let at = if apart == 1 { i * 2 } else { i.into() };
-                exchange(b, is_first, apart, ["word", "other"], |nth| {
-                    Access::new(words, [at.clone() + (first + nth * apart)])
+                let at = if words_apart == 1 { i * 2 } else { i.into() };
+                exchange(b, &self.is_first[nth], apart, ["word", "other"], |nth| {
+                    Access::new(words, [at.clone() + (first + nth * words_apart)])
                 });
             });
+        };
+        match self.groups {
+            2 => between(b, 0, 1, 2),
+            _ => [1, 2]
+                .into_iter()
+                .enumerate()
+                .for_each(|(nth, apart)| between(b, nth, apart, apart)),
         }
     }
 
@@ -245,7 +263,10 @@ impl Quads<'_> {
         // The lane has the groups after those of lower lanes, from their first column on.
         let groups = if is_half { self.per_word } else { 1 };
         let n = first + nth.clone() * (OWN * LANES);
-        let moved = self.lane * (GROUP * groups - OWN);
+        let moved = match self.groups {
+            2 => self.lane % 2 * (GROUP - OWN),
+            _ => self.lane * (GROUP * groups - OWN),
+        };
         let col = block.origin.col + (block.cols.element(n) + moved);
         let col = Expr::from(b.let_("stored_col", col));
         let at = if is_half { col.clone() / 2 } else { col.clone() };

@@ -40,8 +40,36 @@ impl WgmmaFrame<'_> {
         }
     }
 
+    /// Starts the multiplication of the tile of a stage, and waits for that of the previous tile.
+    pub(super) fn multiply_ahead(
+        &self,
+        b: &mut KernelBuilder,
+        sums: WgmmaAccumulators,
+        stage: &Expr,
+        place: &ThreadPlace,
+    ) {
+        let terms = self.t.format().terms() as i32;
+        let terms = b.constant("WGMMA_K", terms, "K of a wgmma instruction");
+        let steps = TileSteps { first: None, count: self.bk / terms, terms };
+        self.start_steps(b, sums, stage, place, steps);
+        b.wgmma_wait(1, [sums.all]);
+    }
+
     /// Accumulates the products of the given steps, and waits for the results.
     fn multiply_steps(
+        &self,
+        b: &mut KernelBuilder,
+        sums: WgmmaAccumulators,
+        stage: &Expr,
+        place: &ThreadPlace,
+        steps: TileSteps,
+    ) {
+        self.start_steps(b, sums, stage, place, steps);
+        b.wgmma_wait(0, [sums.fresh.unwrap_or(sums.all)]);
+    }
+
+    /// Starts the instructions that accumulate the products of the given steps.
+    fn start_steps(
         &self,
         b: &mut KernelBuilder,
         sums: WgmmaAccumulators,
@@ -105,7 +133,6 @@ impl WgmmaFrame<'_> {
             }
         }
         b.wgmma_commit();
-        b.wgmma_wait(0, [into]);
     }
 }
 
