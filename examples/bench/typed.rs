@@ -3,10 +3,10 @@
 //! ```text
 //! cargo run --release -p gemm-bench --example typed
 //! cargo run --release -p gemm-bench --example typed -- --type f16 --sizes 4096x4096x4096 \
-//!     --spec 'layout: nt, tile: 128x256x64, arith: f16, mma: wgmma, copy: tma, stages: 4'
+//!     --layout nn --spec 'tile: 128x256x64, copy: tma, stages: 4, float4'
 //! ```
 //!
-//! C = A·Bᵀ, with A and B row-major. All kernels and cuBLAS run in turns. Elements are small
+//! The default layout is `nt`: C = A·Bᵀ, with A and B row-major. All kernels and cuBLAS run in turns. Elements are small
 //! integers, so that sums are exact: the exit code is 1 if a result differs from that of cuBLAS.
 
 use clap::Parser;
@@ -18,6 +18,7 @@ use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut};
 use gemm_bench::cli::{Failure, Outcome, device_label, exit, open_gpu};
 use gemm_bench::gpu::{Blas, Gpu, Timer, failed};
 use gemm_bench::table::{Table, number, text};
+use gemm_dsl::spec::GemmLayout;
 use gemm_oracle::product::Size;
 use gemm_runtime::half::{bf16, f16};
 use gemm_runtime::{Buffer, Element, Error, Gemm, MatrixMut, MatrixRef, SgemmSpec};
@@ -31,10 +32,10 @@ const SIZES: [&str; 3] = ["2048x2048x2048", "4096x4096x4096", "8192x8192x8192"];
 
 /// Specs without their types and arithmetic.
 const SPECS: [&str; 4] = [
-    "tile: 128x256x64, copy: tma, stages: 4, producer, raster: 16",
-    "tile: 128x256x64, copy: tma, stages: 4, producer, persistent, raster: 16",
-    "tile: 128x256x64, copy: tma, stages: 4, producer, persistent, cluster: 2, raster: 16",
-    "tile: 128x128x64, copy: tma, stages: 5, producer, persistent, cluster: 2, raster: 16",
+    "tile: 128x256x64, copy: tma, stages: 4, producer, raster: 8, float4",
+    "tile: 128x256x64, copy: tma, stages: 4, producer, persistent, raster: 8, float4",
+    "tile: 128x256x64, copy: tma, stages: 4, producer, persistent, cluster: 2, raster: 8, float4",
+    "tile: 128x128x64, copy: tma, stages: 5, producer, persistent, cluster: 2, raster: 8, float4",
 ];
 
 /// Measure GEMMs on matrices of 16-bit elements
@@ -50,6 +51,9 @@ struct TypedOptions {
     /// Extents MxNxK
     #[arg(long, value_delimiter = ',', value_parser = size, default_values = SIZES)]
     sizes: Vec<Size>,
+    /// Layout of A and B
+    #[arg(long, default_value = "nt")]
+    layout: GemmLayout,
     /// Specs without layout, types, `arith` and `mma`
     #[arg(long)]
     spec: Vec<String>,
@@ -100,7 +104,8 @@ fn measured<T: Element, R: Element + PartialEq>(
         [] => SPECS.into(),
         given => given.iter().map(String::as_str).collect(),
     };
-    let kernels = kernels::<T, R>(&specs)?;
+    let layout = options.layout;
+    let kernels = kernels::<T, R>(&specs, layout)?;
     let columns = ["ms", "TFLOP/s", "of cuBLAS"].map(number);
     let mut table = Table::new([text("size"), text("spec")].into_iter().chain(columns));
     let mut is_right = true;
@@ -124,8 +129,14 @@ fn measured<T: Element, R: Element + PartialEq>(
         #[allow(unsafe_code, reason = "memory of cudarc")]
         let buffer = |address, len| unsafe { Buffer::<T>::from_raw_parts(&device, address, len) };
         let (of_a, of_b) = (buffer(address(&a), m * k)?, buffer(address(&b), n * k)?);
-        let (view_a, view_b) = (MatrixRef::new(&of_a, m, k)?, MatrixRef::new(&of_b, n, k)?);
-        let view_b = view_b.t();
+        let view_a = match layout.transposes_a() {
+            false => MatrixRef::new(&of_a, m, k)?,
+            true => MatrixRef::new(&of_a, k, m)?.t(),
+        };
+        let view_b = match layout.transposes_b() {
+            false => MatrixRef::new(&of_b, k, n)?,
+            true => MatrixRef::new(&of_b, n, k)?.t(),
+        };
         let (peer, own) = results.split_at_mut(1);
         let mut outputs = Vec::new();
         for slice in own.iter_mut() {
@@ -136,7 +147,7 @@ fn measured<T: Element, R: Element + PartialEq>(
         }
         let to = peer[0].device_ptr_mut(gpu.stream).0;
         let (from_a, from_b) = (address(&a), address(&b));
-        let mut reference = || multiply::<T, R>(&blas, [from_b, from_a, to], [n, m, k]);
+        let mut reference = || multiply::<T, R>(&blas, layout, [from_b, from_a, to], [n, m, k]);
         let mut launches: Vec<Box<dyn FnMut() -> Result<(), Error>>> = Vec::new();
         for (kernel, output) in kernels.iter().zip(&mut outputs) {
             let device = &device;
@@ -169,10 +180,13 @@ fn measured<T: Element, R: Element + PartialEq>(
     Ok(if is_right { Outcome::Right } else { Outcome::Wrong })
 }
 
-fn kernels<T: Element, R: Element>(specs: &[&str]) -> Result<Vec<Gemm<T, T, R>>, Error> {
+fn kernels<T: Element, R: Element>(
+    specs: &[&str],
+    layout: GemmLayout,
+) -> Result<Vec<Gemm<T, T, R>>, Error> {
     let (elem, result) = (T::ELEM, R::ELEM);
     let kernel = |spec: &&str| {
-        let types = format!("a: {elem}, b: {elem}, c: {result}, layout: nt");
+        let types = format!("a: {elem}, b: {elem}, c: {result}, layout: {layout}");
         let line = format!("{types}, arith: {elem}, mma: wgmma, {spec}");
         Gemm::new(line.parse::<SgemmSpec>()?)
     };
@@ -207,10 +221,11 @@ fn half_of<T: Element>(value: f32) -> T {
     })
 }
 
-/// Enqueues C = A·Bᵀ with the library, as Cᵀ = B·Aᵀ in column-major order.
+/// Enqueues C = A·B with the library, as Cᵀ = Bᵀ·Aᵀ in column-major order.
 #[allow(unsafe_code, reason = "the library checks no lengths")]
 fn multiply<T: Element, R: Element>(
     blas: &CudaBlas,
+    layout: GemmLayout,
     [b, a, c]: [u64; 3],
     [n, m, k]: [usize; 3],
 ) -> Result<(), Error> {
@@ -219,22 +234,28 @@ fn multiply<T: Element, R: Element>(
     let number = |value: &f32| std::ptr::from_ref(value).cast::<c_void>();
     let memory = |address: u64| address as *const c_void;
     let (rows, cols, terms) = (n as i32, m as i32, k as i32);
+    // In column-major order, a row-major matrix is its transpose.
+    let operation = |is_transposed| match is_transposed {
+        true => cublasOperation_t::CUBLAS_OP_T,
+        false => cublasOperation_t::CUBLAS_OP_N,
+    };
+    let [by_rows_a, by_rows_b] = [!layout.transposes_a(), !layout.transposes_b()];
     // SAFETY: the matrices have these extents and types.
     let status = unsafe {
         cublasGemmEx(
             *blas.handle(),
-            cublasOperation_t::CUBLAS_OP_T,
-            cublasOperation_t::CUBLAS_OP_N,
+            operation(!by_rows_b),
+            operation(!by_rows_a),
             rows,
             cols,
             terms,
             number(&one),
             memory(b),
             of,
-            terms,
+            if by_rows_b { rows } else { terms },
             memory(a),
             of,
-            terms,
+            if by_rows_a { terms } else { cols },
             number(&zero),
             c as *mut c_void,
             to,

@@ -82,7 +82,7 @@ fn both_access_variants_give_the_same_bits() {
             let plan = stage.spec.plan().expect("a stage has a plan");
             let widths = match plan.kind() {
                 KernelKind::Naive(_) => [1; 3],
-                KernelKind::Wgmma(t) => [1, 1, t.epilogue().width()],
+                KernelKind::Wgmma(t) => [1, 1, t.epilogue().store_width()],
                 KernelKind::Direct(d) => [d.a().width(), d.b().width(), d.epilogue().width()],
                 KernelKind::Tiled(t) => t.widths(),
             };

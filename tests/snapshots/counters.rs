@@ -7,7 +7,7 @@ use gemm_dsl::spec::{
 };
 use gemm_dsl::stages::pinned::PinnedSpec;
 use gemm_runtime::generic::Kernel;
-use gemm_runtime::half::bf16;
+use gemm_runtime::half::{bf16, f16};
 use gemm_runtime::{
     Buffer, ByName, Device, Element, Error, Gemm, LaunchReport, MatrixList, MatrixListMut,
     MatrixMut, MatrixRef, Number, ReduceKernel, Scan, Segments, Sgemm,
@@ -255,19 +255,21 @@ fn multiply(line: &str) -> Result<LaunchReport, Error> {
 
 /// GEMM on matrices of other types than `f32`.
 fn typed(line: &str) -> Result<(String, LaunchReport), Error> {
-    fn of<T: Element>(spec: SgemmSpec) -> Result<(String, LaunchReport), Error> {
+    fn of<T: Element, R: Element>(spec: SgemmSpec) -> Result<(String, LaunchReport), Error> {
         let device = Device::simulator();
         // Rows of 16-bit elements are whole 16-byte units.
-        let (m, n, k) = (148, 276, 80);
+        let has_vectors = spec.float4 && T::ELEM.size() == 2;
+        let (m, n, k) = (148, if has_vectors { 288 } else { 276 }, 80);
         let by_column = [spec.layout.transposes_a(), spec.layout.transposes_b()];
-        let kernel = Gemm::<T, T, T, ByName>::new(spec)?;
+        let kernel = Gemm::<T, T, R, ByName>::new(spec.clone())?;
         let elements = device.alloc_of::<T>((m * k).max(k * n))?;
         let view = |rows, cols, by_column| match by_column {
             true => Ok(MatrixRef::new(&elements, cols, rows)?.t()),
             false => MatrixRef::new(&elements, rows, cols),
         };
         let (a, b) = (view(m, k, by_column[0])?, view(k, n, by_column[1])?);
-        let (bias, mut c) = (device.alloc(n)?, device.alloc_matrix_of::<T>(m, n)?);
+        let of_c = spec.pairs().columns_of_c(n as u64) as usize;
+        let (bias, mut c) = (device.alloc(n)?, device.alloc_matrix_of::<R>(m, of_c)?);
         let mut call = kernel.call(&device);
         if kernel.spec_line().contains("bias[n]") {
             call = call.operand("bias", &bias);
@@ -275,7 +277,12 @@ fn typed(line: &str) -> Result<(String, LaunchReport), Error> {
         Ok((format!("m = {m}, n = {n}, k = {k}"), call.launch(&a, &b, &mut c)?))
     }
     let spec = line.parse::<SgemmSpec>()?;
-    if spec.a == MatrixType::F64 { of::<f64>(spec) } else { of::<bf16>(spec) }
+    match (spec.a, spec.c) {
+        (MatrixType::F64, _) => of::<f64, f64>(spec),
+        (MatrixType::F16, _) => of::<f16, f16>(spec),
+        (_, MatrixType::F32) => of::<bf16, f32>(spec),
+        _ => of::<bf16, bf16>(spec),
+    }
 }
 
 /// Uploads an array of ones. Counts do not depend on the elements.

@@ -35,14 +35,18 @@ pub(super) fn print(out: &mut Printer<'_>, stmt: &Stmt) {
             let (to, counted) = (indexed(k, to.buffer, &to.index), barrier(k, counted));
             out.line(format!("{name}(&{to}, &{map}, &{counted}, {at});"));
         }
-        Stmt::Wgmma(Wgmma { format, columns, d, a, b, accumulate }) => {
+        Stmt::Wgmma(Wgmma { format, columns, d, a, b, mn_major, accumulate }) => {
             let sums = indexed(k, d.buffer, d.index.split_last().map_or(&[], |(_, index)| index));
-            let [a, b] = [a, b].map(|tile| operand(k, tile));
+            let a = operand(k, a, mn_major[0]);
+            let b = operand(k, b, mn_major[1]);
             let accumulate = match always_accumulates(k) {
                 true => String::new(),
                 false => format!(", {}", text(k, accumulate)),
             };
-            out.line(format!("{}({sums}, {a}, {b}{accumulate});", wgmma(*format, *columns)));
+            out.line(format!(
+                "{}({sums}, {a}, {b}{accumulate});",
+                wgmma(*format, *columns, *mn_major)
+            ));
         }
         Stmt::WgmmaSync(sync) => match sync {
             WgmmaSync::Fence { accumulators } => {
@@ -68,11 +72,12 @@ fn barrier(k: &Kernel, at: &MbarrierRef) -> String {
 
 /// Prints the descriptor of a tile. It contains the unswizzled address of the first row, because
 /// the hardware swizzles the addresses that it reads.
-fn operand(k: &Kernel, first: &Access) -> String {
-    let Some(Descriptor { swizzle, .. }) = Descriptor::from_buffer(k, &k[first.buffer]) else {
+fn operand(k: &Kernel, first: &Access, mn_major: bool) -> String {
+    let found = Descriptor::from_buffer(k, &k[first.buffer], mn_major);
+    let Some(Descriptor { swizzle, .. }) = found else {
         unreachable!("verify: a descriptor expresses the tile's layout")
     };
-    format!("{}(&{})", descriptor(swizzle), indexed(k, first.buffer, &first.index))
+    format!("{}(&{})", descriptor(swizzle, mn_major), indexed(k, first.buffer, &first.index))
 }
 
 /// Prints the call that keeps the accumulators of an array in registers until this point.

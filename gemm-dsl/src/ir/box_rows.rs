@@ -37,10 +37,19 @@ impl BoxRows {
 }
 
 impl Descriptor {
-    /// Returns the descriptor of a shared array; `None` if a descriptor cannot express its layout.
-    pub fn from_buffer(k: &Kernel, buffer: &Buffer) -> Option<Self> {
+    /// Returns the descriptor of operands in a shared array; `None` if a descriptor cannot express
+    /// its layout.
+    pub fn from_buffer(k: &Kernel, buffer: &Buffer, mn_major: bool) -> Option<Self> {
         let swizzle = BoxRows::from_buffer(k, buffer)?.swizzle;
-        Some(Self { swizzle, stride: Wgmma::GROUP * swizzle.bytes()? })
+        let row = swizzle.bytes()?;
+        let leading = match mn_major {
+            false => Self::CHUNK,
+            true => {
+                let rows = k.eval_const(buffer.dims.iter().nth_back(1)?).ok()?;
+                u32::try_from(rows).ok()?.checked_mul(row)?
+            }
+        };
+        Some(Self { swizzle, stride: Wgmma::GROUP * row, leading })
     }
 }
 

@@ -45,7 +45,8 @@ pub enum Stmt {
     /// Writes one element, or 16 bytes of consecutive elements.
     Store {
         target: Access,
-        /// Value to write, a [`Ty::Vector`] for a vector access.
+        /// Value to write, a [`Ty::Vector`] for a vector access. A vector of elements of less than
+        /// four bytes may also be given as four words.
         value: Expr,
     },
     If {

@@ -23,6 +23,10 @@ pub struct Wgmma {
     /// First element of B. Its last two indices are the column and K, with the same conditions as
     /// for A.
     pub b: Access,
+    /// For A and B: true if the operand is MN-major. Its last three indices are then the slab, K,
+    /// and the position in the slab. A slab has the rows of A, or the columns of B, of one row of
+    /// shared memory, and the operand begins with a slab. Only formats of 16 bits may be MN-major.
+    pub mn_major: [bool; 2],
     /// True to add the product to D; false to overwrite D. A [`Ty::Bool`](super::Ty::Bool), the
     /// same in all threads.
     pub accumulate: Expr,
@@ -82,19 +86,25 @@ pub struct RegisterLimit {
 }
 
 /// Fields of a `wgmma` descriptor except the address of the first element. They locate the rows of
-/// an operand in shared memory.
+/// an operand in shared memory. Rows have elements along K, or along M or N if the operand is
+/// MN-major.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Descriptor {
     pub swizzle: TensorSwizzle,
     /// Distance from one group of 8 rows to the next, in bytes.
     pub stride: u32,
+    /// Leading byte offset: distance from one slab of an MN-major operand to the next, in bytes.
+    /// For a K-major operand it is [`CHUNK`](Self::CHUNK) by convention, without effect.
+    pub leading: u32,
 }
 
 impl Descriptor {
-    /// Bits of the descriptor without the address. The leading byte offset is one chunk by
-    /// convention, and has an effect only without a swizzle.
+    /// Unit of the addresses and distances of a descriptor, in bytes.
+    pub const CHUNK: u32 = 16;
+
+    /// Bits of the descriptor without the address.
     pub const fn bits(self) -> u64 {
-        1 << 16 | (self.stride as u64 >> 4) << 32 | self.mode() << 62
+        (self.leading as u64 >> 4) << 16 | (self.stride as u64 >> 4) << 32 | self.mode() << 62
     }
 
     /// Code of the swizzle in the descriptor.
@@ -107,12 +117,15 @@ impl Descriptor {
         }
     }
 
-    /// Address of a byte of a row, if the operand's first byte is at `start`.
+    /// Address of a byte of a row, if the operand's first byte is at `start`. Bytes past the end of
+    /// a row are in the next slab.
     #[inline]
     pub const fn place(self, start: u32, row: u32, byte: u32) -> u32 {
         let row_bytes = self.stride / Wgmma::GROUP;
         let group = row / Wgmma::GROUP * self.stride;
-        self.swizzle.exchange(start + group + row % Wgmma::GROUP * row_bytes + byte)
+        let slab = byte / row_bytes * self.leading;
+        let in_slab = row % Wgmma::GROUP * row_bytes + byte % row_bytes;
+        self.swizzle.exchange(start + slab + group + in_slab)
     }
 }
 
@@ -138,7 +151,7 @@ mod tests {
     fn descriptors_are_those_of_hand_written_kernels() {
         let of = |swizzle: TensorSwizzle| {
             let stride = 8 * swizzle.bytes().unwrap_or_default();
-            Descriptor { swizzle, stride }.bits()
+            Descriptor { swizzle, stride, leading: 16 }.bits()
         };
         assert_eq!(of(TensorSwizzle::Bytes128), 1 << 62 | 64 << 32 | 1 << 16);
         assert_eq!(of(TensorSwizzle::Bytes64), 2 << 62 | 32 << 32 | 1 << 16);
@@ -146,9 +159,18 @@ mod tests {
     }
 
     #[test]
+    fn slabs_follow_each_other() {
+        let swizzle = TensorSwizzle::Bytes128;
+        let descriptor = Descriptor { swizzle, stride: 1024, leading: 8192 };
+        assert_eq!(descriptor.bits(), 1 << 62 | 64 << 32 | 512 << 16);
+        // Row 9 of the second slab, at its fifth chunk.
+        assert_eq!(descriptor.place(2048, 9, 128 + 64), 2048 + 8192 + 1024 + 128 + (64 ^ 16));
+    }
+
+    #[test]
     fn another_swizzle_reads_other_elements() {
         let [right, wrong] = [TensorSwizzle::Bytes128, TensorSwizzle::Bytes64]
-            .map(|swizzle| Descriptor { swizzle, stride: 1024 });
+            .map(|swizzle| Descriptor { swizzle, stride: 1024, leading: 16 });
         assert_eq!(right.place(0, 12, 32), 1024 + 512 + (32 ^ 64));
         assert_eq!(wrong.place(0, 12, 32), 1024 + 512 + 32);
     }

@@ -132,9 +132,9 @@ spec! {
         /// Reads K-major tiles with `ldmatrix`: one instruction loads fragments for all lanes of a
         /// warp.
         ldmatrix(bool): bool = false, "ldmatrix", on TENSOR_CORES;
-        /// Tensor core instruction. `wgmma` reads converted copies of A and B, which a launch
-        /// before the GEMM writes. The copies are K-major, and rounded or split according to
-        /// `arith`.
+        /// Tensor core instruction. `wgmma` reads matrices of 16-bit elements themselves, in any
+        /// layout. Of matrices of `f32` it reads converted copies, which a launch before the GEMM
+        /// writes. The copies are K-major, and rounded or split according to `arith`.
         mma(Instruction): Instruction = Instruction::Sync, "{}", on TENSOR_CORES;
         /// Place where A and B are converted to the format of `arith`, or split. It does not change
         /// the results. `mma: wgmma` always converts whole matrices.

@@ -92,11 +92,11 @@ pub fn all() -> Result<Vec<PinnedSpec>, SpecErrors> {
 /// over arrays of any shape, one with operands of rows and columns and with results of two types,
 /// two that fold over rows, a scan that computes offsets, a selection of 64 elements of each row by
 /// several blocks, a GEMM of groups of rows, one over pairs of columns, and GEMMs on matrices of
-/// `f64` and of `bf16`.
+/// `f64`, `bf16` and `f16`. The lanes of three of these exchange outputs.
 ///
 /// # Errors
 /// Returns an error if the generator has a bug.
-pub fn untimed() -> Result<[PinnedSpec; 10], SpecErrors> {
+pub fn untimed() -> Result<[PinnedSpec; 13], SpecErrors> {
     let gelu: MapSpec = "|x[m, n]| gelu(x), name: gelu".parse()?;
     let norm: MapSpec = "|x[m, n], mean[m], rstd[m], gamma[n]| -> (bf16, f32) \
                          { let t = (x - mean) * rstd; (t * gamma, t) }, name: norm"
@@ -130,6 +130,15 @@ pub fn untimed() -> Result<[PinnedSpec; 10], SpecErrors> {
                              arith: bf16, mma: wgmma, copy: tma, stages: 4, producer, persistent, \
                              cluster: 2, epilogue: |acc, bias[n]| gelu(acc + bias), name: linear"
         .parse()?;
+    let swiglu: SgemmSpec =
+        "a: f16, b: f16, c: f16, layout: tn, tile: 64x128x64, arith: f16, mma: \
+                             wgmma, copy: tma, stages: 3, producer, float4, pitched, epilogue: \
+                             |acc| acc * sigmoid(acc) * next(acc), name: swiglu"
+            .parse()?;
+    let product: SgemmSpec = "a: bf16, b: bf16, c: f32, layout: nn, tile: 128x256x64, raster: 8, \
+                              float4, arith: bf16, mma: wgmma, copy: tma, stages: 4, producer, \
+                              persistent, name: product"
+        .parse()?;
     Ok([
         PinnedSpec::new("map", "gelu", &gelu)?,
         PinnedSpec::new("map", "norm", &norm)?,
@@ -141,6 +150,9 @@ pub fn untimed() -> Result<[PinnedSpec; 10], SpecErrors> {
         PinnedSpec::new("epilogue", "pairs", &pairs)?,
         PinnedSpec::new("typed", "f64", &f64s)?,
         PinnedSpec::new("typed", "linear", &linear)?,
+        PinnedSpec::new("typed", "linear_float4", &linear.float4(true).name("linear_float4"))?,
+        PinnedSpec::new("typed", "swiglu", &swiglu)?,
+        PinnedSpec::new("typed", "product", &product)?,
     ])
 }
 

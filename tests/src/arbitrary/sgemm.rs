@@ -74,14 +74,29 @@ pub fn on_tensor_cores(threads: u32) -> impl Strategy<Value = SgemmSpec> {
 /// Random valid GEMM on matrices of any types, without operands and with at most `threads` threads
 /// per block.
 pub fn typed(threads: u32) -> impl Strategy<Value = SgemmSpec> {
-    let on_tensor_cores = warpgroups()
-        .prop_map(|(_, spec)| spec.layout(GemmLayout::Nt).copy(Copies::Tma).arith(Arith::Bf16));
-    let spec = prop_oneof![3 => sgemm(threads), 1 => on_tensor_cores];
+    let columns = select(vec![8, 16, 48, 64, 96, 128, 192]);
+    let rest = (columns, 1..=2u32, values::<SgemmSpec>(GEOMETRY));
+    let on_tensor_cores = (warpgroups(), rest).prop_map(|((_, spec), (n, beside, values))| {
+        let tile = spec.tile.map(|tile| Tile { n: n * beside, ..tile });
+        let mut spec = spec.warp(Rect::new(16, n));
+        spec.tile = tile;
+        with(spec.copy(Copies::Tma), &values)
+    });
+    let spec = prop_oneof![3 => sgemm(threads), 2 => on_tensor_cores];
     let types = (select(MatrixType::ALL), select(MatrixType::ALL));
     (spec, types).prop_filter_map("the spec cannot be repaired", move |(mut spec, (a, c))| {
-        let a = if spec.is_wgmma() { MatrixType::Bf16 } else { a };
+        let (half, arith) = match a {
+            MatrixType::F16 => (MatrixType::F16, Arith::F16),
+            _ => (MatrixType::Bf16, Arith::Bf16),
+        };
+        let a = if spec.is_wgmma() { half } else { a };
         if spec.is_wgmma() {
-            spec = spec.layout(GemmLayout::Nt).copy(Copies::Tma).arith(Arith::Bf16);
+            spec = spec.copy(Copies::Tma).arith(arith);
+            spec.batch = None;
+            // Rows of B have at least 16 columns.
+            if spec.warp.is_some_and(|warp| !warp.n.is_multiple_of(16)) {
+                spec = spec.layout(GemmLayout::Nt);
+            }
         }
         let mut spec = spec.a(a).b(a).c(c).scaled(false);
         spec.epilogue = None;

@@ -153,8 +153,8 @@ impl Machine<'_> {
         let sums = self.changed(wgmma, accumulates, regs)?;
         let known = self.together(mask, [a.start, b.start], accumulates)?;
         let regions = &self.launch.regions;
-        for (tile, rows) in [(&a, Matrix::ROWS), (&b, columns)] {
-            self.read_tile(tile, rows, format, &regions[tile.region])?;
+        for tile in [&a, &b] {
+            self.read_tile(tile, &regions[tile.region])?;
         }
         let tiles = match known {
             Some(tiles) => tiles,
@@ -194,7 +194,7 @@ impl Machine<'_> {
         let flops = 2 * Matrix::ROWS as usize / WARPS * columns as usize * terms;
         self.observers.traffic.multiplied(self.stmt, flops as u64);
         if self.recorder().is_some() {
-            let [a, b] = [&a, &b].map(|tile| self.read_as(tile, format));
+            let [a, b] = [&a, &b].map(|tile| self.read_as(tile));
             let rank = self.rank;
             if let Some(recorder) = self.recorder() {
                 recorder.did(rank, Action::Multiplied { a, b, columns });
@@ -204,11 +204,13 @@ impl Machine<'_> {
     }
 
     /// Describes an operand tile for the trace.
-    fn read_as(&self, tile: &PlacedTile, format: Format) -> Read {
+    fn read_as(&self, tile: &PlacedTile) -> Read {
         let region = &self.launch.regions[tile.region];
-        let (size, bytes) = (region.elem.size(), format.terms() as u32 * region.elem.size());
+        let size = region.elem.size();
         let first = (tile.start - region.base * 4) / size;
         let row = region.strides[region.dims.len() - 2] as u32;
+        // The first slab of an MN-major operand.
+        let bytes = tile.bytes.min(row * size);
         let parts = (0..Matrix::GROUP).flat_map(|row| {
             let parts = (0..bytes).step_by(PART as usize);
             parts.map(move |part| tile.descriptor.place(tile.start, row, part))
@@ -285,14 +287,25 @@ impl Machine<'_> {
         let row_length = region.strides[region.dims.len() - 2] as u32;
         let (row, k) =
             (start / row_length % region.dims[region.dims.len() - 2] as u32, start % row_length);
-        let inside = u64::from(row + rows) <= region.dims[region.dims.len() - 2]
-            && k + format.terms() as u32 <= row_length;
+        let terms = format.terms() as u32;
+        let rank = region.dims.len();
+        let inside = match tile.mn_major {
+            false => u64::from(row + rows) <= region.dims[rank - 2] && k + terms <= row_length,
+            // The tile begins with a slab, which has the lines of a row of shared memory.
+            true => {
+                let slabs = region.dims[rank - 3] as u32;
+                let slab = start / region.strides[rank - 3] as u32 % slabs;
+                let fits = u64::from(row + terms) <= region.dims[rank - 2];
+                fits && k == 0 && slab * row_length + rows <= slabs * row_length
+            }
+        };
         if !inside {
+            let tile = if tile.mn_major { [terms, rows] } else { [rows, terms] };
             return Err(trap(
                 0,
                 FaultKind::BoxOutside {
                     place: region.element(offsets[0]),
-                    tile: vec![rows.into(), format.terms() as u64],
+                    tile: tile.map(u64::from).into(),
                     extents: region.dims.clone(),
                 },
             ));
@@ -307,21 +320,17 @@ impl Machine<'_> {
         let address = region.base * 4 + start * size;
         aligned(address - k * size, tile.descriptor.stride)?;
         aligned(address, PART)?;
-        let (region, descriptor) = (tile.first.region as usize, tile.descriptor);
-        Ok(PlacedTile { region, descriptor, start: address })
+        let Tile { descriptor, mn_major, .. } = *tile;
+        let (rows, bytes) = if mn_major { (terms, rows * size) } else { (rows, terms * size) };
+        let region = tile.first.region as usize;
+        Ok(PlacedTile { region, descriptor, mn_major, start: address, rows, bytes })
     }
 
     /// Notifies the observers of the tile's reads.
-    fn read_tile(
-        &mut self,
-        tile: &PlacedTile,
-        rows: u32,
-        format: Format,
-        region: &Region,
-    ) -> Result<(), BoxedTrap> {
-        let (size, bytes) = (region.elem.size(), format.terms() as u32 * region.elem.size());
-        for row in 0..rows {
-            for part in (0..bytes).step_by(PART as usize) {
+    fn read_tile(&mut self, tile: &PlacedTile, region: &Region) -> Result<(), BoxedTrap> {
+        let size = region.elem.size();
+        for row in 0..tile.rows {
+            for part in (0..tile.bytes).step_by(PART as usize) {
                 let first = (tile.descriptor.place(tile.start, row, part) - region.base * 4) / size;
                 let elements = first..first + PART / size;
                 if let Some(missing) = self.observers.init.missing(region, elements.clone()) {
@@ -337,7 +346,11 @@ impl Machine<'_> {
     /// Decodes the elements of the tile that the descriptor selects, row by row.
     fn decoded(&self, tile: &PlacedTile, rows: u32, format: Format) -> Vec<MmaOperand> {
         let (terms, size) = (format.terms() as u32, format.bits() / 8);
-        let places = (0..rows).flat_map(|row| (0..terms).map(move |k| (row, k * size)));
+        let place = |line, k| match tile.mn_major {
+            false => (line, k * size),
+            true => (k, line * size),
+        };
+        let places = (0..rows).flat_map(|line| (0..terms).map(move |k| place(line, k)));
         let element = |(row, byte)| {
             let address = tile.descriptor.place(tile.start, row, byte);
             MmaOperand::decode(format, self.shared[address as usize / 4] >> (8 * (address % 4)))
@@ -350,6 +363,11 @@ impl Machine<'_> {
 struct PlacedTile {
     region: usize,
     descriptor: Descriptor,
+    /// True if rows have elements along M or N instead of K.
+    mn_major: bool,
     /// Address of the first byte, relative to the start of shared memory.
     start: u32,
+    /// Rows of shared memory, and bytes of a row including all slabs.
+    rows: u32,
+    bytes: u32,
 }

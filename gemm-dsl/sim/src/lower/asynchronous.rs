@@ -54,13 +54,13 @@ impl Lowering<'_, '_> {
         Barriers { declaration: at.barriers.id as u32, index: self.index(&at.index) }
     }
 
-    fn tile(&mut self, first: &Access) -> Tile {
+    fn tile(&mut self, first: &Access, mn_major: bool) -> Tile {
         let kernel = self.launch.kernel;
-        let descriptor = Descriptor::from_buffer(kernel, &kernel[first.buffer]);
+        let descriptor = Descriptor::from_buffer(kernel, &kernel[first.buffer], mn_major);
         let descriptor = descriptor
             .unwrap_or_else(|| unreachable!("verified: a descriptor expresses the tile's layout"));
         self.code.loaded[first.buffer.id] = true;
-        Tile { first: self.memory(first), descriptor }
+        Tile { first: self.memory(first), descriptor, mn_major }
     }
 
     pub(super) fn asynchronous(&mut self, stmt: &Stmt) {
@@ -116,8 +116,8 @@ impl Lowering<'_, '_> {
                 let copy = code::TensorCopy { from, at, tile, swizzle, to, barrier, multicast };
                 Op::TensorCopy(Box::new(copy))
             }
-            Stmt::Wgmma(Wgmma { format, columns, d, a, b, accumulate }) => {
-                let (d, a, b) = (self.fragment(d), self.tile(a), self.tile(b));
+            Stmt::Wgmma(Wgmma { format, columns, d, a, b, mn_major: [of_a, of_b], accumulate }) => {
+                let (d, a, b) = (self.fragment(d), self.tile(a, *of_a), self.tile(b, *of_b));
                 let accumulate = self.pred(accumulate);
                 self.cost.add(IrClass::Wgmma);
                 let (format, columns) = (*format, *columns);

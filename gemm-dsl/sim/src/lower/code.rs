@@ -118,6 +118,8 @@ pub(crate) struct Wgmma {
 pub(crate) struct Tile {
     pub(crate) first: Memory,
     pub(crate) descriptor: Descriptor,
+    /// True if rows of shared memory have elements along M or N instead of K.
+    pub(crate) mn_major: bool,
 }
 
 /// Synchronisation that a whole warpgroup executes. Accumulator arrays are given by their buffer

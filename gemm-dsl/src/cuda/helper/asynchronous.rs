@@ -48,13 +48,20 @@ fn row_bytes(swizzle: TensorSwizzle) -> u32 {
 }
 
 /// Name of the function that builds the descriptor for rows with this swizzle.
-pub(in crate::cuda) fn descriptor(swizzle: TensorSwizzle) -> String {
-    format!("descriptor_{}", row_bytes(swizzle))
+pub(in crate::cuda) fn descriptor(swizzle: TensorSwizzle, mn_major: bool) -> String {
+    let order = if mn_major { "mn_" } else { "" };
+    format!("{order}descriptor_{}", row_bytes(swizzle))
 }
 
 /// Name of the function for a `wgmma` instruction.
-pub(in crate::cuda) fn wgmma(format: Format, columns: u32) -> String {
-    format!("wgmma_{}_n{columns}", format.name())
+pub(in crate::cuda) fn wgmma(format: Format, columns: u32, mn_major: [bool; 2]) -> String {
+    let order = match mn_major {
+        [false, false] => "",
+        [true, false] => "_mn_a",
+        [false, true] => "_mn_b",
+        [true, true] => "_mn_ab",
+    };
+    format!("wgmma_{}_n{columns}{order}", format.name())
 }
 
 pub(in crate::cuda) fn register_limit(more: bool) -> &'static str {
@@ -96,9 +103,13 @@ pub(in crate::cuda) fn definition(k: &Kernel, note: &mut impl FnMut((HelperFamil
             note((HelperFamily::TensorCopy, order), tensor_copy_definition(rank, multicast));
         }
         Stmt::Wgmma(of) => {
-            for access in [&of.a, &of.b] {
-                if let Some(descriptor) = Descriptor::from_buffer(k, &k[access.buffer]) {
-                    note((HelperFamily::Descriptor, 0), descriptor_definition(descriptor));
+            for (access, mn_major) in [&of.a, &of.b].into_iter().zip(of.mn_major) {
+                let found = Descriptor::from_buffer(k, &k[access.buffer], mn_major);
+                if let Some(descriptor) = found {
+                    let rows = descriptor.stride / Wgmma::GROUP;
+                    let order = if mn_major { rows as u8 } else { 0 };
+                    let text = descriptor_definition(descriptor, mn_major);
+                    note((HelperFamily::Descriptor, order), text);
                 }
             }
             let order = 64 * of.format as u8 + (of.columns / 8) as u8;
@@ -269,16 +280,30 @@ __device__ __forceinline__ void {name}(
     )
 }
 
-fn descriptor_definition(of: Descriptor) -> String {
-    let Descriptor { swizzle, stride } = of;
-    let (name, mode) = (descriptor(swizzle), of.mode());
+fn descriptor_definition(of: Descriptor, mn_major: bool) -> String {
+    let Descriptor { swizzle, stride, leading } = of;
+    let (name, mode) = (descriptor(swizzle, mn_major), of.mode());
     let row = row_bytes(swizzle);
+    let (order, leading) = match mn_major {
+        false => (
+            "K-major",
+            "    constexpr unsigned long long LEADING = 1;  // unused by swizzled layouts"
+                .to_owned(),
+        ),
+        true => (
+            "MN-major",
+            format!(
+                "    // distance between slabs, in units of 16 bytes\n    constexpr unsigned long \
+                 long LEADING = {leading} / 16;"
+            ),
+        ),
+    };
     format!(
         "\
-// Shared-memory descriptor of a wgmma operand with K-major rows of {row} bytes.
+// Shared-memory descriptor of a wgmma operand with {order} rows of {row} bytes.
 __device__ __forceinline__ unsigned long long {name}(const void* tile)
 {{
-    constexpr unsigned long long LEADING = 1;  // unused by swizzled layouts
+{leading}
     // distance between groups of 8 rows, in units of 16 bytes
     constexpr unsigned long long STRIDE = {stride} / 16;
     constexpr unsigned long long SWIZZLE = {mode};  // mode: {row} bytes
@@ -301,8 +326,8 @@ pub(in crate::cuda) fn always_accumulates(k: &Kernel) -> bool {
 }
 
 fn wgmma_definition(of: &Wgmma, always_accumulates: bool) -> String {
-    let Wgmma { format, columns, .. } = *of;
-    let (name, of, terms) = (wgmma(format, columns), format.name(), format.terms());
+    let Wgmma { format, columns, mn_major, .. } = *of;
+    let (name, of, terms) = (wgmma(format, columns, mn_major), format.name(), format.terms());
     let sums = columns / 2;
     let (rows, lines) =
         (Wgmma::ROWS, |width: usize, separator: &str, prefix: &str, f: &dyn Fn(u32) -> String| {
@@ -315,10 +340,13 @@ fn wgmma_definition(of: &Wgmma, always_accumulates: bool) -> String {
     let operands = lines(8, ", \"", "                 \"", &|i| format!("%{i}"));
     let registers = lines(4, ",", "                   ", &|i| format!("\"+f\"(d[{i}])"));
     let [a, b, add] = [0, 1, 2].map(|i| sums + i);
-    // Instructions on 16-bit formats take transposition flags, which are always 0 here.
+    // Only instructions on 16-bit formats take transposition flags.
     let (transposed, flags) = match format.bits() {
-        16 => (", 0, 0", ", transpose a, transpose b"),
-        _ => ("", ""),
+        16 => {
+            let [a, b] = mn_major.map(u8::from);
+            (format!(", {a}, {b}"), ", transpose a, transpose b")
+        }
+        _ => (String::new(), ""),
     };
     let (effect, param, predicate, flag) = match always_accumulates {
         true => ("d += a * b", "", "1".to_owned(), ""),

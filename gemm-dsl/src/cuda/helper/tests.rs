@@ -184,7 +184,15 @@ fn warpgroups(format: Format) -> Option<VerifiedKernel> {
                 let acc = b.zeroed_registers("d", Elem::F32, sums, "");
                 let d = Access::new(acc, [0.into()]);
                 b.wgmma_fence([acc]);
-                b.wgmma(Wgmma { format, columns, d, a: first(), b: first(), accumulate });
+                b.wgmma(Wgmma {
+                    format,
+                    columns,
+                    d,
+                    a: first(),
+                    b: first(),
+                    mn_major: [false; 2],
+                    accumulate,
+                });
                 b.wgmma_commit();
                 b.wgmma_wait(0, [acc]);
             });

@@ -148,7 +148,7 @@ impl Verifier<'_> {
     }
 
     pub(super) fn wgmma(&self, wgmma: &Wgmma) -> VerifyResult {
-        let Wgmma { format, columns, d, a, b, accumulate } = wgmma;
+        let Wgmma { format, columns, d, a, b, mn_major, accumulate } = wgmma;
         self.whole_warpgroups()?;
         let most = Wgmma::MOST_COLUMNS;
         require(columns.is_multiple_of(8) && (8..=most).contains(columns), || {
@@ -165,25 +165,45 @@ impl Verifier<'_> {
         require(first && held == u64::from(columns / 2), || {
             format!("{columns} columns in {name}, whose last extent is {held}")
         })?;
-        self.operand(*format, a, Wgmma::ROWS)?;
-        self.operand(*format, b, *columns)
+        let mut alike = true;
+        self.k.visit(&mut |stmt| {
+            if let Stmt::Wgmma(other) = stmt {
+                alike &= other.mn_major == *mn_major;
+            }
+        });
+        require(alike, || "matrix instructions that read operands in different orders".into())?;
+        self.operand(*format, a, Wgmma::ROWS, mn_major[0])?;
+        self.operand(*format, b, *columns, mn_major[1])
     }
 
-    /// Checks a tile with `rows` rows in shared memory. A descriptor must be able to express its
-    /// layout.
-    fn operand(&self, format: Format, first: &Access, rows: u32) -> VerifyResult {
+    /// Checks a tile with `rows` rows of A, or columns of B, in shared memory. A descriptor must be
+    /// able to express its layout.
+    fn operand(&self, format: Format, first: &Access, rows: u32, mn_major: bool) -> VerifyResult {
         self.access(first)?;
         let buffer = &self.k.buffers[first.buffer.id];
         let name = &buffer.name;
         let fits = Elem::of_format(format).contains(&buffer.elem);
         require(fits && !first.is_vector(), || format!("{} in {name}", format.name()))?;
-        require(Descriptor::from_buffer(self.k, buffer).is_some(), || {
+        require(Descriptor::from_buffer(self.k, buffer, mn_major).is_some(), || {
             format!("{name} has a layout that no descriptor describes")
         })?;
         let dim = buffer.dims.iter().nth_back(1).ok_or_else(|| format!("the rank of {name}"))?;
         let dim = constant(self.k, dim, name)?;
-        require(dim >= rows.into() && dim.is_multiple_of(Wgmma::GROUP.into()), || {
-            format!("{rows} rows of {name}, which has {dim}")
+        if !mn_major {
+            return require(dim >= rows.into() && dim.is_multiple_of(Wgmma::GROUP.into()), || {
+                format!("{rows} rows of {name}, which has {dim}")
+            });
+        }
+        require(format.bits() == 16, || format!("{} in {name} along M or N", format.name()))?;
+        let of = |nth| {
+            let dim = buffer.dims.iter().nth_back(nth).ok_or_else(|| format!("the rank of {name}"));
+            constant(self.k, dim?, name)
+        };
+        let (slabs, width) = (of(2)?, of(0)?);
+        let is_whole = u64::from(rows).is_multiple_of(width) && u64::from(rows) <= slabs * width;
+        let terms = format.terms() as u64;
+        require(is_whole && dim >= terms && dim.is_multiple_of(Wgmma::GROUP.into()), || {
+            format!("{rows} x {terms} elements of {name}, which has {slabs} x {width} x {dim}")
         })
     }
 

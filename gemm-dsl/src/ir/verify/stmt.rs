@@ -93,7 +93,11 @@ impl Verifier<'_> {
             Stmt::Store { target, value } => {
                 let ty = self.access(target)?;
                 self.writable(target)?;
-                require(self.ty(value)? == ty, || "a store of another type".into())
+                let value = self.ty(value)?;
+                // A vector of small elements may be given as words.
+                let words = matches!(ty, Ty::Vector(elem) if elem.size() < 4)
+                    && value == Ty::Vector(Elem::U32);
+                require(words || value == ty, || "a store of another type".into())
             }
             Stmt::If { cond, then, otherwise } => {
                 require(self.ty(cond)? == Ty::Bool, || "a condition is not Bool".into())?;

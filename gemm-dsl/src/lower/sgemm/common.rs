@@ -17,6 +17,7 @@ pub(crate) mod intra_block_reduction;
 pub(crate) mod loops;
 pub(crate) mod mma_layout;
 pub(crate) mod problem;
+pub(crate) mod quads;
 pub(crate) mod row_folds;
 pub(crate) mod row_results;
 pub(crate) mod schedule;

@@ -51,6 +51,8 @@ pub(crate) struct WgmmaFrame<'p> {
     pub stages: Option<Const>,
     /// Number of blocks per cluster and this block's rank, if a cluster has several blocks.
     pub cluster: Option<(Const, Var)>,
+    /// Rows of A and columns of B in a row of shared memory, for MN-major operands.
+    pub slabs: [Option<Const>; 2],
     pub tiles: [BufferId; 2],
     /// Range of K that the block accumulates; `None` for all of K.
     pub range: Option<KRange>,
@@ -120,7 +122,10 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
             Factor::A => "m",
             Factor::B => "n",
         };
-        let swizzled = match t.swizzle().bytes() {
+        let swizzled = match t.swizzle(factor).bytes() {
+            Some(bytes) if t.is_mn_major(factor) => {
+                format!(", in slabs of {bytes}-byte rows along {line}, swizzled by TMA")
+            }
             Some(bytes) if t.copies() == Copies::Tma => {
                 format!(", {bytes}-byte swizzled by TMA: ({line}, k) is not at [{line}][k]")
             }
@@ -128,11 +133,23 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
         };
         format!("{splits}one tile of {factor}{per_stage}{swizzled}")
     };
+    let slabs = Factor::BOTH.map(|factor| {
+        let (name, meaning) = match factor {
+            Factor::A => ("SLAB_M", "rows of A in a row of shared memory"),
+            Factor::B => ("SLAB_N", "columns of B in a row of shared memory"),
+        };
+        let slab = t.slabs()[factor.index()];
+        (slab > 0).then(|| b.constant(name, slab as i32, meaning))
+    });
     let tiles = [(Factor::A, bm), (Factor::B, bn)].map(|(factor, lines)| {
-        let dims = stages.into_iter().chain(splits.count).chain([lines, bk]).map(Expr::from);
-        let dims: Vec<Expr> = dims.collect();
+        let dims = stages.into_iter().chain(splits.count).map(Expr::from);
+        let tile = match slabs[factor.index()] {
+            None => vec![lines.into(), bk.into()],
+            Some(slab) => vec![lines / slab, bk.into(), slab.into()],
+        };
+        let dims: Vec<Expr> = dims.chain(tile).collect();
         let order = (0..dims.len()).collect();
-        let swizzle = t.swizzle().layout(t.elem());
+        let swizzle = t.swizzle(factor).layout(t.elem());
         let layout = BufferLayout::Array { order, pad: 0.into(), swizzle };
         b.shared(&format!("{factor}s"), t.elem(), dims, layout, meaning(factor))
     });
@@ -154,6 +171,7 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
         tid,
         stages,
         cluster,
+        slabs,
         tiles,
         range,
     };
@@ -300,11 +318,24 @@ impl<'p> WgmmaFrame<'p> {
         }
     }
 
-    /// Address of an element in the tile of A or B in the given stage.
+    /// Address of an element in the tile of A or B in the given stage. The line of an MN-major
+    /// operand is the first of its slab.
     fn in_tile(&self, of: Factor, stage: &Expr, [split, line, term]: [Expr; 3]) -> Access {
         let stage = self.stages.map(|_| stage.clone());
         let split = self.splits.count.map(|_| split);
-        let index = stage.into_iter().chain(split).chain([line, term]);
+        let in_split = match self.slabs[of.index()] {
+            None => vec![line, term],
+            Some(_) if line == Expr::I32(0) => vec![line, term, 0.into()],
+            Some(slab) => vec![line / slab, term, 0.into()],
+        };
+        let index = stage.into_iter().chain(split).chain(in_split);
+        Access::new(self.tiles[of.index()], index)
+    }
+
+    /// Address of the first element of a slab of an MN-major operand in the given stage.
+    fn slab(&self, of: Factor, stage: &Expr, slab: Expr) -> Access {
+        let stage = self.stages.map(|_| stage.clone());
+        let index = stage.into_iter().chain([slab, 0.into(), 0.into()]);
         Access::new(self.tiles[of.index()], index)
     }
 

@@ -210,6 +210,9 @@ fn wgmma(plan: &WgmmaPlan, list: &mut Decisions) {
         }
     };
     list.say("pipeline", tiles);
+    if plan.multiplies_ahead() {
+        list.say("K tiles in flight", "two: the instructions of the next one start first");
+    }
     list.say("shared tile row", format!("{} bytes", plan.bk() * plan.elem().size()));
     if plan.producer() {
         let registers = match plan.registers() {
@@ -334,7 +337,13 @@ fn operand(plan: &OperandPlan, list: &mut Decisions) {
 
 fn epilogue(plan: &EpiloguePlan, list: &mut Decisions) {
     let straddles = if plan.straddles() { ", single elements at the end of a row" } else { "" };
-    list.say("stores to C", format!("{} bytes{straddles}", plan.elem().size() * plan.width()));
+    let exchanged = match plan.groups() {
+        0 => "",
+        2 => ", exchanged between two lanes",
+        _ => ", exchanged between four lanes",
+    };
+    let bytes = plan.elem().size() * plan.store_width();
+    list.say("stores to C", format!("{bytes} bytes{straddles}{exchanged}"));
     let guards = match plan.guards() {
         Guards::None => "none",
         Guards::Inline => "one per store",

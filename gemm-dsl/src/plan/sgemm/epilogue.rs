@@ -4,7 +4,10 @@ use super::epilogue_staging::{self, BlockSize};
 use super::pipeline::Pipeline;
 use super::{Decided, decided, facts};
 use crate::ir::Elem;
-use crate::spec::{Along, Bounds, EpilogueArg, GemmTypes, Rect, SgemmSpec};
+use crate::spec::{Along, Bounds, EpilogueArg, GemmTypes, Pairs, Rect, SgemmSpec, Sharing};
+
+/// Lanes of a warp that hold the accumulators of a row of tensor cores.
+const LANES_OF_ROW: u32 = 4;
 
 /// Guards that keep the stores of an epilogue inside C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +31,9 @@ facts! {
         /// True if a vector may extend past the end of a row into padding. The padding is never
         /// written.
         straddles: bool,
+        /// Groups of eight columns whose outputs the four lanes of a row exchange, so that each
+        /// stores vectors; 0 if they exchange no outputs.
+        groups: u32,
     } decided {
         guards: Guards,
         /// Rows of a thread tile whose accumulators are staged in shared memory at a time, for an
@@ -68,7 +74,23 @@ impl EpiloguePlan {
             Bounds::Guarded => decided(Guards::Inline, ""),
         };
         let straddles = vectors && spec.pitched && guards.value != Guards::None;
-        Self { elem, acc, width, guards, straddles, staged_rows }
+        Self { elem, acc, width, guards, straddles, groups: 0, staged_rows }
+    }
+
+    /// Plans the exchange of the outputs of `groups` groups of columns, from registers.
+    pub(super) fn exchanging_outputs(self, groups: u32) -> Self {
+        match groups {
+            0 => self,
+            _ => {
+                let staged_rows = decided(0, "lanes exchange outputs in registers");
+                Self { groups, staged_rows, ..self }
+            }
+        }
+    }
+
+    /// Elements of a vector store to C, or 1 if single elements are stored.
+    pub fn store_width(&self) -> u32 {
+        if self.groups > 0 { self.elem.vector_lanes().into() } else { self.width }
     }
 
     /// Returns the shared memory of a block in bytes: the tiles, and the staged accumulators of
@@ -83,6 +105,28 @@ impl EpiloguePlan {
             unreachable!("check: the block is within the limit of shared memory")
         })
     }
+}
+
+/// Returns the groups of eight columns whose outputs four lanes of a warp exchange, or 0. The warp
+/// has `columns` columns. A lane has two adjacent columns of each group, whose outputs are half a
+/// word, one word or two words.
+pub(super) fn exchanged_groups(spec: &SgemmSpec, columns: u32) -> u32 {
+    let counts = spec.epilogue.as_ref().map(|epilogue| epilogue.row_results().stored);
+    let counts = counts.unwrap_or_else(|| vec![1]);
+    let has_pairs = spec.pairs() != Pairs::None;
+    let has_halves = has_pairs && counts.contains(&1);
+    let groups = match spec.types().c {
+        Elem::F16 | Elem::Bf16 if has_halves => 2 * LANES_OF_ROW,
+        Elem::F16 | Elem::Bf16 => LANES_OF_ROW,
+        Elem::F32 if has_pairs && counts.iter().all(|count| *count == 1) => LANES_OF_ROW,
+        // Converted matrices keep the exchange of accumulators.
+        Elem::F32 if spec.reads_matrices() && !has_halves => LANES_OF_ROW / 2,
+        _ => 0,
+    };
+    // If blocks share K, only the thread that stores an element of C may read it.
+    let reads_others = spec.reads_c() && spec.sharing() != Sharing::Whole;
+    let is_whole = columns.is_multiple_of(8 * groups.max(1));
+    if is_whole && !reads_others { groups } else { 0 }
 }
 
 /// Returns true if a vector of C has as many elements as a vector of each operand that is read

@@ -2,7 +2,7 @@
 
 pub(super) mod check;
 
-use super::epilogue::EpiloguePlan;
+use super::epilogue::{EpiloguePlan, exchanged_groups};
 use super::{Decided, Passed, decided, facts};
 use crate::ir::{Elem, TensorSwizzle, Variant, Wgmma};
 use crate::plan::sgemm::epilogue_staging::BlockSize;
@@ -13,7 +13,7 @@ use crate::plan::sgemm::registers::{
 };
 use crate::plan::sgemm::shared_memory::SharedBytes;
 use crate::plan::sgemm::splits::SplitsPlan;
-use crate::spec::{Arith, Copies, Rect, SgemmSpec, Tile};
+use crate::spec::{Arith, Copies, Factor, Rect, SgemmSpec, Tile};
 use crate::target::Format;
 use crate::target::arch::WARP;
 
@@ -47,6 +47,9 @@ facts! {
         bk: u32,
         /// Columns of C per warpgroup.
         columns: u32,
+        /// Rows of A, and columns of B, in a row of shared memory, if this operand is MN-major; else
+        /// 0.
+        slabs: [u32; 2],
         /// Splits that the instructions multiply.
         splits: SplitsPlan,
         /// Unit that copies tiles to shared memory: all threads, or TMA.
@@ -106,7 +109,9 @@ impl WgmmaPlan {
         // After the exchange a lane has four adjacent columns, which are a vector of 4-byte
         // elements.
         let is_vector = u32::from(spec.types().c.vector_lanes()) == EXCHANGED;
-        let vectors = spec.float4 && variant == Variant::Vector && is_vector;
+        let stores_vectors = spec.float4 && variant == Variant::Vector;
+        let groups = if stores_vectors { exchanged_groups(spec, columns) } else { 0 };
+        let vectors = stores_vectors && is_vector && groups == 0;
         let thread = thread(columns, vectors);
         let multiplying = multiplying([tile.m, tile.n], columns);
         let threads = multiplying + if spec.producer { WARPGROUP } else { 0 };
@@ -114,12 +119,14 @@ impl WgmmaPlan {
         let shared = SharedBytes::of_spec(spec, tile).total();
         let block = BlockSize { threads: multiplying, shared };
         let epilogue = EpiloguePlan::new(spec, thread, Pipeline::Single, vectors, block);
+        let epilogue = epilogue.exchanging_outputs(groups);
         let operands = Registers::of_operands(spec, thread, Some(&epilogue));
         let mut plan = Self {
             bm: tile.m,
             bn: tile.n,
             bk: tile.k,
             columns,
+            slabs: slabs(spec, columns),
             splits,
             copies: spec.copy,
             stages: spec.stages.unwrap_or(1),
@@ -159,7 +166,7 @@ impl WgmmaPlan {
         self.epilogue_threads() + if self.producer { WARPGROUP } else { 0 }
     }
 
-    /// Returns true if C is accessed 16 bytes at a time. Pairs of lanes then exchange accumulators.
+    /// Returns true if pairs of lanes exchange accumulators, so that each has vectors of them.
     pub fn has_vectors(&self) -> bool {
         self.epilogue.width() > 1
     }
@@ -188,9 +195,26 @@ impl WgmmaPlan {
         self.splits.elem()
     }
 
-    /// Swizzle of tile rows in shared memory.
-    pub fn swizzle(&self) -> TensorSwizzle {
-        let bytes = self.bk * self.elem().size();
+    /// Returns true if the instructions of a K tile are started before those of the previous tile
+    /// are complete. It needs a second stage, and accumulators that are not promoted. Kernels on
+    /// splits wait for each tile.
+    pub(crate) fn multiplies_ahead(&self) -> bool {
+        let one_chain = self.splits.are_matrices() && self.promote().is_none();
+        one_chain && self.producer && self.stages > 1
+    }
+
+    /// Returns true if rows of A, or columns of B, are adjacent in memory.
+    pub fn is_mn_major(&self, factor: Factor) -> bool {
+        self.slabs[factor.index()] > 0
+    }
+
+    /// Swizzle of an operand's rows in shared memory.
+    pub fn swizzle(&self, factor: Factor) -> TensorSwizzle {
+        let of_row = match self.slabs[factor.index()] {
+            0 => self.bk,
+            slab => slab,
+        };
+        let bytes = of_row * self.elem().size();
         let fits = |swizzle: &TensorSwizzle| swizzle.bytes() == Some(bytes);
         let found = TensorSwizzle::ALL.into_iter().find(fits);
         found.unwrap_or_else(|| unreachable!("of_tile: a row has the bytes of a swizzle"))
@@ -214,6 +238,39 @@ impl WgmmaPlan {
     pub fn shared_bytes(&self) -> u64 {
         self.epilogue.shared_bytes(self.shared, self.epilogue_threads(), self.tn())
     }
+}
+
+/// Returns the rows of A, and the columns of B, in a row of shared memory, or 0 for a K-major
+/// operand. A warpgroup has `columns` columns, which are whole slabs.
+fn slabs(spec: &SgemmSpec, columns: u32) -> [u32; 2] {
+    let transposes = [spec.layout.transposes_a(), !spec.layout.transposes_b()];
+    let extents = [Wgmma::ROWS, part_of_b(spec, columns)];
+    [0, 1].map(|nth| match spec.reads_matrices() && transposes[nth] {
+        false => 0,
+        true => slab(extents[nth]).unwrap_or(LEAST_SLAB),
+    })
+}
+
+/// Returns the columns of B that a copy or an instruction has at least: those of a warpgroup, or of
+/// a block's part in a cluster.
+fn part_of_b(spec: &SgemmSpec, columns: u32) -> u32 {
+    match (spec.tile, spec.cluster) {
+        (Some(tile), 2..) => gcd(columns, tile.n / spec.cluster),
+        _ => columns,
+    }
+}
+
+/// Greatest common divisor.
+fn gcd(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// Minimum rows of A, or columns of B, in a row of shared memory: 32 bytes of 16-bit elements.
+const LEAST_SLAB: u32 = 16;
+
+/// Returns the largest row of shared memory that divides an extent of 16-bit elements.
+fn slab(extent: u32) -> Option<u32> {
+    [64, 32, LEAST_SLAB].into_iter().find(|slab| extent.is_multiple_of(*slab))
 }
 
 /// Returns the number of consumer threads of a tile of `rows` x `cols`, if each warpgroup computes

@@ -181,7 +181,8 @@ fn multiplied(
         let d = Access::new(acc, [0.into()]);
         let accumulate = Expr::from(1).lt(2);
         let (format, columns) = (Format::Bf16, 64);
-        let mut wgmma = Wgmma { format, columns, d, a: first, b: second, accumulate };
+        let mut wgmma =
+            Wgmma { format, columns, d, a: first, b: second, mn_major: [false; 2], accumulate };
         change(&mut wgmma);
         b.wgmma_fence([acc]);
         b.wgmma(wgmma);

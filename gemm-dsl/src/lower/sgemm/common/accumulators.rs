@@ -249,10 +249,23 @@ impl MmaAccumulators {
 /// element in the upper row, `at(0)`, and one in the lower row, `at(1)`, which is eight rows below.
 /// The even lane receives the upper row of both lanes, and the odd lane the lower row.
 pub(crate) fn exchange_column(b: &mut KernelBuilder, is_even: &Expr, at: impl Fn(i32) -> Access) {
-    let [upper, lower] =
-        [("upper", 0), ("lower", 1)].map(|(name, row)| Expr::from(b.let_(name, at(row).load())));
+    exchange(b, is_even, 1, ["upper", "lower"], at);
+}
+
+/// Emits the exchange of `at(0)` and `at(1)` between two lanes whose indices differ by the bit
+/// `apart`. The lane for which `is_first` is true receives `at(0)` of both, and the other lane
+/// `at(1)` of both.
+pub(crate) fn exchange(
+    b: &mut KernelBuilder,
+    is_first: &Expr,
+    apart: i32,
+    names: [&str; 2],
+    at: impl Fn(i32) -> Access,
+) {
+    let is_even = is_first;
+    let [upper, lower] = [0, 1].map(|row| Expr::from(b.let_(names[row as usize], at(row).load())));
     let given = is_even.clone().select(lower.clone(), upper.clone());
-    let received = Expr::Call(Intrinsic::ShuffleXor, vec![given, 1.into()]);
+    let received = Expr::Call(Intrinsic::ShuffleXor, vec![given, apart.into()]);
     let received = Expr::from(b.let_("received", received));
     b.store(at(0), is_even.clone().select(upper, received.clone()));
     b.store(at(1), is_even.clone().select(received, lower));

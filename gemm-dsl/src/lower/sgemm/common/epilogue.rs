@@ -5,6 +5,7 @@
 use super::accumulators::Accumulators;
 use super::intra_block_reduction::SlicePartials;
 use super::loops::over;
+use super::quads;
 use super::row_folds::RowValues;
 use super::split_k::SplitKWorkspace;
 use crate::ir::{Access, BufferId, BufferLayout, Change, Const, Expr, For, KernelBuilder, Unroll};
@@ -143,6 +144,9 @@ fn outputs(
     finish: &EpilogueExpression<'_>,
     guards: bool,
 ) {
+    if block.epilogue.groups() > 0 {
+        return quads::outputs(b, block, acc, finish, guards);
+    }
     let p = &block.problem;
     let operands = finish.operands.items(b);
     let operands = match block.rows.count {
@@ -465,7 +469,7 @@ impl Outputs<'_> {
     }
 }
 
-fn guarded(
+pub(super) fn guarded(
     b: &mut KernelBuilder,
     guards: bool,
     inside: Expr,

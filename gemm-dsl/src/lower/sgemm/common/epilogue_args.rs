@@ -175,6 +175,25 @@ impl EpilogueArgs {
         read
     }
 
+    /// Returns true if an operand has the shape of C.
+    pub(crate) fn has_elements(&self) -> bool {
+        self.0.iter().any(|beside| matches!(beside.value, ArgSource::Element(..)))
+    }
+
+    /// The operands with elements of C's shape read as 0 if `inside` is false.
+    pub(crate) fn only_if(&self, inside: &Expr) -> Self {
+        let mut guarded = self.clone();
+        for beside in &mut guarded.0 {
+            if let ArgSource::Element(_, when) = &mut beside.value {
+                *when = Some(match when.take() {
+                    None => inside.clone(),
+                    Some(when) => when.and(inside.clone()),
+                });
+            }
+        }
+        guarded
+    }
+
     /// The operands with names of variables for the odd column of a pair.
     pub(crate) fn in_odd_column(&self) -> Self {
         let mut odd = self.clone();
@@ -320,7 +339,9 @@ pub(crate) fn outputs(
     plan: &SgemmPlan,
     problem: &GemmProblem,
 ) -> Vec<Matrix> {
-    let vectors = plan.epilogue_plan().is_some_and(|epilogue| epilogue.width() > 1);
+    let epilogue = plan.epilogue_plan();
+    let vectors = epilogue.is_some_and(|epilogue| epilogue.width() > 1);
+    let exchanges = epilogue.is_some_and(|epilogue| epilogue.groups() > 0);
     let outputs = plan.spec().operands().into_iter().filter(EpilogueArg::is_output);
     let outputs = outputs.filter(|output| !output.is_row_result());
     let outputs = outputs.map(|operand| {
@@ -334,7 +355,7 @@ pub(crate) fn outputs(
         }
         let (elem, along) = (plan.types().c, operand.along);
         let array = DeclaredArray { buffer, elem, of, along, name: &operand.name, nth };
-        let vectors = vectors && operand.along == Along::Mn;
+        let vectors = exchanges || vectors && operand.along == Along::Mn;
         let matrix = array.declare_matrix(b, plan, problem, vectors);
         array.require_vectors(b, None, vectors);
         matrix

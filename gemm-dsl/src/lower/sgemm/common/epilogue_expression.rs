@@ -141,8 +141,8 @@ impl<'p> EpilogueExpression<'p> {
         values.map(stored).collect()
     }
 
-    /// Values in the type of the accumulators.
-    fn computed(
+    /// Values in the type of the accumulators, as [`values`](Self::values) returns them.
+    pub(crate) fn computed(
         &self,
         sums: &[Expr],
         at: ElementOfC<'_>,

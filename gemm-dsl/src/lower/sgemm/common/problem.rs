@@ -459,15 +459,19 @@ impl GemmProblem {
         }
         let [a_width, b_width, c] = match plan.kind() {
             KernelKind::Naive(_) => return,
-            KernelKind::Wgmma(t) => [1, 1, t.epilogue().width()],
+            KernelKind::Wgmma(t) => [1, 1, t.epilogue().store_width()],
             KernelKind::Direct(d) => [d.a().width(), d.b().width(), d.epilogue().width()],
             KernelKind::Tiled(t) => t.widths(),
         };
+        let groups = plan.epilogue_plan().map_or(0, |epilogue| epilogue.groups());
         for (array, width) in arrays.iter().zip([a_width, b_width, c]) {
             if array.buffer.is_none() || width == 1 {
                 continue;
             }
-            if array.halves {
+            if groups > 0 {
+                // A vector must not pass the end of a row.
+                b.require(Requirement::Multiple { scalar: self.n, of: (2 * groups).into() });
+            } else if array.halves {
                 // Single elements of C are stored. A vector of accumulators must not pass the end
                 // of a row.
                 if !plan.pitched() {

@@ -178,16 +178,17 @@ impl Splits {
         let splits = t.splits().count();
         if t.copies() == Copies::Tma {
             let per_split = if splits > 1 { " x SPLITS" } else { "" };
-            b.title(match plan.cluster() {
-                1 => format!(
-                    "The tensor maps set the box of a copy: BK x BM{per_split} of A, BK x \
-                     BN{per_split} of B."
-                ),
-                _ => format!(
-                    "The tensor maps set the box of a copy: BK x BM{per_split} of A, BK x PART of \
-                     B."
-                ),
-            });
+            let lines_of_b = if plan.cluster() == 1 { "BN" } else { "PART" };
+            let of_b = if plan.cluster() == 1 { per_split } else { "" };
+            let a = match t.is_mn_major(Factor::A) {
+                true => "SLAB_M x BK".to_owned(),
+                false => format!("BK x BM{per_split}"),
+            };
+            let b_box = match t.is_mn_major(Factor::B) {
+                true => "SLAB_N x BK".to_owned(),
+                false => format!("BK x {lines_of_b}{of_b}"),
+            };
+            b.title(format!("The tensor maps set the box of a copy: {a} of A, {b_box} of B."));
         }
         let splits = (splits > 1 || plan.batch().is_some()).then_some(splits);
         let from = |factor: Factor| match t.splits().are_matrices() {
@@ -203,8 +204,12 @@ impl Splits {
                     // A block of a cluster loads its part of B for one split at a time.
                     (Factor::B, blocks) => (splits.map(|_| 1), t.bn() / blocks),
                 };
-                let tile = splits.into_iter().chain([lines, bk]).collect();
-                let map = TensorMap { tile, swizzle: t.swizzle() };
+                let of_split = match t.slabs()[factor.index()] {
+                    0 => [lines, bk],
+                    slab => [bk, slab],
+                };
+                let tile = splits.into_iter().chain(of_split).collect();
+                let map = TensorMap { tile, swizzle: t.swizzle(factor) };
                 let (name, operand) = from(factor);
                 b.tensor_map(name, elem, operand, map)
             }
@@ -219,16 +224,27 @@ impl Splits {
         buffers: [BufferId; 2],
         problem: &GemmProblem,
     ) -> Self {
-        for (factor, dim) in Factor::BOTH.into_iter().zip([0, 1]) {
+        let layout = plan.layout();
+        let by_column = [layout.transposes_a(), layout.transposes_b()];
+        for factor in Factor::BOTH {
             let (nth, letter) = (factor.index(), factor.letter().to_ascii_lowercase());
             let operand = Operand::Input(nth);
-            let stride = match plan.pitched() {
-                true => b.scalar(&format!("ld{letter}"), Ty::I32, Source::Stride { operand, dim }),
-                false => problem.k,
+            let extents = match factor {
+                Factor::A => [problem.m, problem.k],
+                Factor::B => [problem.k, problem.n],
             };
-            let dims = [problem.lines_of(factor), problem.k].map(Expr::from);
+            // The array has the columns of a column-major matrix as rows.
+            let [outer, inner] = if by_column[nth] { [1, 0] } else { [0, 1] };
+            let stride = match plan.pitched() {
+                true => {
+                    let stride = Source::Stride { operand, dim: outer };
+                    b.scalar(&format!("ld{letter}"), Ty::I32, stride)
+                }
+                false => extents[inner],
+            };
+            let dims = [extents[outer], extents[inner]].map(Expr::from);
             b.shape(buffers[nth], dims, [stride.into(), 1.into()]);
-            if factor == Factor::B {
+            if by_column[nth] {
                 b.transposed(buffers[nth]);
             }
             let of = plan.types().factor(factor).vector_lanes().into();

@@ -40,8 +40,36 @@ impl WgmmaFrame<'_> {
         }
     }
 
+    /// Starts the multiplication of the tile of a stage, and waits for that of the previous tile.
+    pub(super) fn multiply_ahead(
+        &self,
+        b: &mut KernelBuilder,
+        sums: WgmmaAccumulators,
+        stage: &Expr,
+        place: &ThreadPlace,
+    ) {
+        let terms = self.t.format().terms() as i32;
+        let terms = b.constant("WGMMA_K", terms, "K of a wgmma instruction");
+        let steps = TileSteps { first: None, count: self.bk / terms, terms };
+        self.start_steps(b, sums, stage, place, steps);
+        b.wgmma_wait(1, [sums.all]);
+    }
+
     /// Accumulates the products of the given steps, and waits for the results.
     fn multiply_steps(
+        &self,
+        b: &mut KernelBuilder,
+        sums: WgmmaAccumulators,
+        stage: &Expr,
+        place: &ThreadPlace,
+        steps: TileSteps,
+    ) {
+        self.start_steps(b, sums, stage, place, steps);
+        b.wgmma_wait(0, [sums.fresh.unwrap_or(sums.all)]);
+    }
+
+    /// Starts the instructions that accumulate the products of the given steps.
+    fn start_steps(
         &self,
         b: &mut KernelBuilder,
         sums: WgmmaAccumulators,
@@ -60,7 +88,7 @@ impl WgmmaFrame<'_> {
         let several = t.bk() as usize > t.format().terms();
         // Adds the product of a split of A and a split of B; `nth` is the number of the product.
         let product = |b: &mut KernelBuilder, [nth, of_a, of_b]: [Expr; 3]| {
-            if several {
+            if several && Factor::BOTH.into_iter().any(|factor| !t.is_mn_major(factor)) {
                 b.comment(
                     "Each step starts 32 bytes further on in the rows, despite the swizzle: the \
                      hardware XORs address bits only after it has added all offsets.",
@@ -80,6 +108,7 @@ impl WgmmaFrame<'_> {
                     d: Access::new(into, [0.into()]),
                     a: tile(Factor::A, &of_a, row),
                     b: tile(Factor::B, &of_b, col),
+                    mn_major: Factor::BOTH.map(|factor| t.is_mn_major(factor)),
                     accumulate: match sums.fresh {
                         None => Expr::truth(),
                         Some(_) if is_first => Expr::from(step).gt(0),
@@ -104,7 +133,6 @@ impl WgmmaFrame<'_> {
             }
         }
         b.wgmma_commit();
-        b.wgmma_wait(0, [into]);
     }
 }
 

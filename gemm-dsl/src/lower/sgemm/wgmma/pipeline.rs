@@ -281,9 +281,19 @@ impl<'t> TmaTiles<'t> {
                 return self.ask_for_part(b, tile, stage, term, ClusterBlock { blocks, rank });
             }
             let split = frame.splits.of_product(factor, tile.problem.product, 0.into());
+            let (buffer, full) = (frame.splits.buffers[factor.index()], (self.full, stage.clone()));
+            if let Some(slab) = frame.slabs[factor.index()] {
+                let lines = [frame.bm, frame.bn][factor.index()];
+                b.unrolled("slab", lines / slab, |b, nth| {
+                    let at = [term.clone(), line + nth * slab];
+                    let to = frame.slab(factor, stage, nth.into());
+                    b.tensor_copy(buffer, at, to, full);
+                });
+                continue;
+            }
             let at = split.into_iter().chain([line.into(), term.clone()]);
             let to = frame.in_tile(factor, stage, [0, 0, 0].map(Expr::I32));
-            b.tensor_copy(frame.splits.buffers[factor.index()], at, to, (self.full, stage.clone()));
+            b.tensor_copy(buffer, at, to, full);
         }
     }
 
@@ -302,12 +312,20 @@ impl<'t> TmaTiles<'t> {
         let part = b.constant("PART", frame.bn / blocks, meaning);
         let line = Expr::from(tile.origin.col) + rank * part;
         let all = (Expr::I32(1) << blocks) - 1;
+        let buffer = frame.splits.buffers[Factor::B.index()];
+        if let Some(slab) = frame.slabs[Factor::B.index()] {
+            return b.unrolled("slab", part / slab, |b, nth| {
+                let at = [term, line + nth * slab];
+                let to = frame.slab(Factor::B, stage, rank * (part / slab) + nth);
+                b.tensor_multicast(buffer, at, to, (self.full, stage.clone()), all);
+            });
+        }
         frame.splits.each(b, |b, split| {
             let from = frame.splits.of_product(Factor::B, tile.problem.product, split.clone());
             let at = from.into_iter().chain([line.clone(), term.clone()]);
             let to = frame.in_tile(Factor::B, stage, [split, rank * part, 0.into()]);
             let barrier = (self.full, stage.clone());
-            b.tensor_multicast(frame.splits.buffers[Factor::B.index()], at, to, barrier, all);
+            b.tensor_multicast(buffer, at, to, barrier, all);
         });
     }
 
@@ -364,6 +382,9 @@ impl<'t> TmaTiles<'t> {
     /// Emits the consumers' loop over all K tiles.
     fn consume(&self, b: &mut KernelBuilder, tile: &OutputTile, place: &ThreadPlace) -> BufferId {
         let frame = self.frame;
+        if frame.t.multiplies_ahead() {
+            return self.consume_ahead(b, tile, place);
+        }
         let sums = WgmmaAccumulators::declare(b, frame);
         b.comment(
             "Main loop: wait for the tile, multiply it, then release its stage to the producer.",
@@ -372,18 +393,66 @@ impl<'t> TmaTiles<'t> {
             let StageTurn { stage, parity } = self.turn(b, tile, round);
             b.mbarrier_wait(self.full, stage.clone(), parity);
             frame.multiply(b, sums, &stage, place, |b| {
-                let Some(empty) = self.empty else { return };
                 b.comment("This warp has read the stage and releases it.");
-                b.warp_barrier();
-                let lane = Expr::from(place.lane);
-                match frame.cluster {
-                    None => b.if_(lane.equals(0), |b| b.mbarrier_arrive(empty, stage.clone())),
-                    Some((blocks, _)) => b.if_(lane.clone().lt(blocks), |b| {
-                        b.mbarrier_arrive_relaxed(empty, stage.clone(), lane);
-                    }),
-                }
+                self.release(b, place, &stage);
             });
         });
         sums.all
+    }
+
+    /// Emits a consumers' loop that keeps the instructions of two K tiles in flight.
+    fn consume_ahead(
+        &self,
+        b: &mut KernelBuilder,
+        tile: &OutputTile,
+        place: &ThreadPlace,
+    ) -> BufferId {
+        let frame = self.frame;
+        let sums = WgmmaAccumulators::declare(b, frame);
+        b.comment(
+            "Main loop: wait for the tile and start its instructions. Those of the previous tile \
+             are then complete, and its stage is released to the producer.",
+        );
+        each_round(b, self.rounds, |b, round| {
+            let StageTurn { stage, parity } = self.turn(b, tile, round);
+            b.mbarrier_wait(self.full, stage.clone(), parity);
+            frame.multiply_ahead(b, sums, &stage, place);
+            b.if_(Expr::from(round).gt(0), |b| self.release_before(b, tile, place, round.into()));
+        });
+        b.comment("Wait for the last tile, and release its stage.");
+        b.wgmma_wait(0, [sums.all]);
+        let rounds = Expr::from(self.rounds);
+        b.if_(rounds.clone().gt(0), |b| self.release_before(b, tile, place, rounds));
+        sums.all
+    }
+
+    /// Releases the stage of the K tile before tile `round`.
+    fn release_before(
+        &self,
+        b: &mut KernelBuilder,
+        tile: &OutputTile,
+        place: &ThreadPlace,
+        round: Expr,
+    ) {
+        let fills = match tile.k_tiles_done {
+            None => round,
+            Some(done) => done + round,
+        };
+        let stages = self.frame.stage_count();
+        let before = b.let_("previous", (fills + (stages.clone() - 1)) % stages);
+        self.release(b, place, &before.into());
+    }
+
+    /// Releases a stage that the warp has read.
+    fn release(&self, b: &mut KernelBuilder, place: &ThreadPlace, stage: &Expr) {
+        let Some(empty) = self.empty else { return };
+        b.warp_barrier();
+        let lane = Expr::from(place.lane);
+        match self.frame.cluster {
+            None => b.if_(lane.equals(0), |b| b.mbarrier_arrive(empty, stage.clone())),
+            Some((blocks, _)) => b.if_(lane.clone().lt(blocks), |b| {
+                b.mbarrier_arrive_relaxed(empty, stage.clone(), lane);
+            }),
+        }
     }
 }

@@ -5,7 +5,7 @@ use crate::ir::Elem;
 use crate::plan::Faults;
 use crate::plan::sgemm::operand::OperandPlan;
 use crate::plan::sgemm::pipeline::LEAST_BYTES;
-use crate::spec::{Arith, Copies, GemmLayout, MatrixType, SgemmSpec};
+use crate::spec::{Arith, Copies, MatrixType, SgemmSpec};
 
 /// Rejects types that do not occur together, and keys that need other types.
 pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) {
@@ -35,9 +35,6 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) {
 fn read_matrices(spec: &SgemmSpec, faults: &mut Faults) {
     if spec.copy != Copies::Tma {
         faults.0.push(without_tensor_maps(spec));
-    }
-    if spec.layout != GemmLayout::Nt {
-        faults.0.push(not_along_k(spec));
     }
     if spec.batch.is_some() {
         faults.0.push(batch_of_matrices());
@@ -82,17 +79,6 @@ fn without_tensor_maps(spec: &SgemmSpec) -> SpecError {
         format!(
             "`mma: wgmma` reads matrices of `{}` by TMA: add `copy: tma` and `stages: 3`",
             spec.a
-        ),
-    )
-}
-
-fn not_along_k(spec: &SgemmSpec) -> SpecError {
-    SpecError::at_value(
-        &["layout", "mma", "a"],
-        format!(
-            "`mma: wgmma` reads matrices of `{}` along K, and under `layout: {}` they do not lie \
-             along K; use `layout: nt`",
-            spec.a, spec.layout
         ),
     )
 }

@@ -2,7 +2,7 @@
 
 mod messages;
 
-use super::WgmmaDraft;
+use super::{LEAST_SLAB, WgmmaDraft, part_of_b, slab};
 use crate::error::SpecError;
 use crate::ir::{Elem, TensorMap, TensorSwizzle, Wgmma};
 use crate::plan::Faults;
@@ -71,6 +71,11 @@ pub(crate) fn of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
         }
         let alone = spec.split_k == SplitK::Partitions(1);
         faults.require(alone, messages::ranges_of_cluster);
+    }
+    let reads_columns = spec.reads_matrices() && !spec.layout.transposes_b();
+    if let Some(warp) = spec.warp_tile().filter(|_| reads_columns && faults.sound(&["warp"])) {
+        let part = part_of_b(spec, warp.n);
+        faults.require(slab(part).is_some(), || messages::columns_of_slab(spec, part, LEAST_SLAB));
     }
     let Some(format) = spec.arith.format() else { return };
     let size = Elem::from_format(format).size();

@@ -2,7 +2,7 @@
 
 use crate::error::SpecError;
 use crate::plan::WgmmaPlan;
-use crate::spec::{Arith, Rect, Tile};
+use crate::spec::{Arith, GemmLayout, Rect, SgemmSpec, Tile};
 use crate::target::arch::{LARGEST, THREAD_REGISTERS};
 
 pub(crate) fn beside_wgmma(key: &'static str, because: &str) -> SpecError {
@@ -55,6 +55,25 @@ pub(crate) fn columns_of_tile(tile: Tile, most: u32) -> SpecError {
         )
     };
     SpecError::at_value(&["tile", "mma"], message)
+}
+
+/// `part` is the number of columns that one copy or instruction must divide, and `of` their unit.
+pub(crate) fn columns_of_slab(spec: &SgemmSpec, part: u32, of: u32) -> SpecError {
+    let (keys, remedy): (&[_], _) = match spec.warp {
+        Some(_) => (&["warp", "tile", "cluster", "layout"], "a wider `warp`"),
+        None if spec.cluster > 1 => (&["cluster", "tile", "layout"], "a smaller cluster"),
+        None => (&["tile", "layout"], "a wider tile"),
+    };
+    SpecError::at_value(
+        keys,
+        format!(
+            "under `layout: {}`, `mma: wgmma` reads B in rows of at least {of} columns, and {part} \
+             columns are read at once: {part} mod {of} = {}; use {remedy}, or `layout: {}`",
+            spec.layout,
+            part % of,
+            if spec.layout.transposes_a() { GemmLayout::Tt } else { GemmLayout::Nt },
+        ),
+    )
 }
 
 /// `better` is a valid warp tile.
