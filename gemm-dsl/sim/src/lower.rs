@@ -15,7 +15,9 @@ use super::counters::{IrClass, IrCost, Site};
 use super::launch::Launch;
 use super::region::slots_of;
 use crate::lower::code::expr::{Lane, Lazy, Uniform};
-use crate::lower::code::{AsyncCopy, Code, Instr, LoopState, Op, Slots, StoredValue, Update};
+use crate::lower::code::{
+    AsyncCopy, Code, Instr, LoopState, Op, RemoteStore, Slots, StoredValue, Update,
+};
 use enclosing_loops::EnclosingLoops;
 use gemm_dsl::ir::{
     Access, Atomic, AtomicOp, BufferId, BufferLayout, Expr, Guard, Loop, Space, Stmt, Ty, Var,
@@ -236,6 +238,13 @@ impl<'k> Lowering<'_, 'k> {
                 self.emit(Op::Advance(Box::new((pointer, by))));
             }
             Stmt::Store { target, value } => self.store(target, value),
+            Stmt::StoreRemote { block, target, value } => {
+                let value = self.value(target.ty(), value);
+                let (block, target) = (self.index(block), self.memory(target));
+                self.cost.add(IrClass::SharedStore);
+                self.code.stored[target.region as usize] = true;
+                self.emit(Op::StoreRemote(Box::new(RemoteStore { block, target, value })));
+            }
             Stmt::If { cond, then, otherwise } => self.branch(cond, then, otherwise),
             Stmt::For(l) => self.repeat(l),
             Stmt::Section(section) => self.block(&section.body),

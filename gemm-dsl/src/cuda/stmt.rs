@@ -77,6 +77,7 @@ fn print(out: &mut Printer<'_>, stmt: &Stmt) {
         | Stmt::Mut { .. }
         | Stmt::Assign { .. }
         | Stmt::Store { .. }
+        | Stmt::StoreRemote { .. }
         | Stmt::Barrier(_)
         | Stmt::NamedBarrier { .. }
         | Stmt::Fence { .. }
@@ -113,6 +114,11 @@ fn simple(k: &Kernel, stmt: &Stmt) -> String {
                 return format!("{store}(&{place}, {});", text(k, value));
             }
             assignment(k, place, &Expr::Load(target.clone()), value)
+        }
+        Stmt::StoreRemote { block, target, value } => {
+            let function = helper::cluster::store(target);
+            let (place, block) = (element(k, target), text(k, block));
+            format!("{function}(&{place}, {block}, {});", text(k, value))
         }
         Stmt::Barrier(scope) => sync::barrier(*scope).into(),
         Stmt::NamedBarrier { id, threads, wait } => {
@@ -292,7 +298,7 @@ fn is_vector_accessed(k: &Kernel, buffer: &Buffer) -> bool {
         }
     });
     k.visit(&mut |stmt| match stmt {
-        Stmt::Store { target, .. } => note(target),
+        Stmt::Store { target, .. } | Stmt::StoreRemote { target, .. } => note(target),
         Stmt::CopyAsync { target, source, .. } => {
             note(target);
             note(source);

@@ -212,6 +212,12 @@ fn clusters_of_blocks() {
         b.mbarrier_wait(own, 1, 0);
         b.cluster_barrier();
         b.store(at(x, 0), Special::ClusterRank);
+        let shared = b.shared("y", Elem::F16, [8.into()], BufferLayout::row_major(1), "");
+        let bits = b.shared("z", Elem::U16, [8.into()], BufferLayout::row_major(1), "");
+        let rank = Expr::from(Special::ClusterRank);
+        b.store_remote(rank.clone().xor(1), at(shared, 3), at(shared, 2).load());
+        b.store_remote(0, at(bits, 3), at(bits, 2).load());
+        b.store_remote(rank, at(shared, 0).vector(), at(shared, 0).vector().load());
     });
     says(
         &text,
@@ -221,6 +227,13 @@ fn clusters_of_blocks() {
             "    mbarrier_wait_cluster(&empty[1], 0);\n    mbarrier_wait(&full[1], 0);\n",
             "    cluster_barrier();\n",
             "    x[0] = cluster_rank();\n",
+            "    store_remote(&y[3], cluster_rank() ^ 1, y[2]);\n",
+            "    store_remote(&z[3], 0, z[2]);\n",
+            "    store_remote_16(&y[0], cluster_rank(), load16(&y[0]));\n",
+            "void store_remote(unsigned short* to, int block, unsigned short value)\n",
+            "void store_remote_16(unsigned short* to, int block, uint4 value)\n",
+            "asm volatile(\"mapa.u64 %0, %1, %2;\" : \"=l\"(there) : \"l\"(to), \"r\"(block));\n",
+            "    *reinterpret_cast<uint4*>(there) = value;\n",
             "mov.u32 %0, %%cluster_ctarank;",
             "barrier.cluster.arrive.release;",
             "barrier.cluster.wait.acquire;",
@@ -230,6 +243,8 @@ fn clusters_of_blocks() {
             "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;",
         ],
     );
+    // Types with the same name in CUDA C++ share the function.
+    assert_eq!(text.matches("void store_remote(").count(), 1);
 }
 
 #[test]

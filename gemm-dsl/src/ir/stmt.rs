@@ -48,6 +48,15 @@ pub enum Stmt {
         /// Value to write, a [`Ty::Vector`] for a vector access.
         value: Expr,
     },
+    /// Writes shared memory of a block of the cluster.
+    StoreRemote {
+        /// Index of the block in the cluster, an [`Ty::I32`]. It may be the thread's own block.
+        block: Expr,
+        /// Place in the shared memory of that block, at the buffer of the same name.
+        target: Access,
+        /// Value to write, a [`Ty::Vector`] for a vector access.
+        value: Expr,
+    },
     If {
         cond: Expr,
         then: Vec<Stmt>,

@@ -153,12 +153,7 @@ impl Machine<'_> {
     ) -> Result<(), BoxedTrap> {
         let first = self.warp as usize * WARP;
         for lane in lanes_of(mask) {
-            let count = self.launch.cluster();
-            if blocks[lane] >= count.into() {
-                let (block, blocks) = (blocks[lane] as i64, count);
-                return Err(trap(lane as u32, FaultKind::NoSuchBlock { block, blocks }));
-            }
-            let rank = blocks[lane] as u32;
+            let rank = self.rank_in_cluster(blocks[lane], lane)?;
             let (slot, thread) = (self.slot_in(slots[lane], rank), first + lane);
             let phase = self.mbarriers.state(slot).phase;
             let clocks = &mut self.observers.race.clocks;

@@ -171,6 +171,7 @@ impl Warp {
                     machine.store_register(&store.0, &store.1, regs, mask)?;
                 }
                 Op::Store(store) => machine.store(&store.0, &store.1, regs, mask)?,
+                Op::StoreRemote(store) => machine.store_remote(store, regs, mask)?,
                 Op::Unless(cond, target) => {
                     if machine.uniform(cond, regs, mask)? == 0 {
                         self.pc = *target as usize;

@@ -1,13 +1,20 @@
 //! CUDA spelling of cluster operations.
 
 use super::HelperFamily;
-use crate::cuda::types::MBARRIER;
-use crate::ir::{Expr, Kernel, MbarrierId, MbarrierOp, MemoryOrder, Scope, Special, Stmt};
+use crate::cuda::types::{MBARRIER, element_type, vector_type};
+use crate::ir::{
+    Access, Elem, Expr, Kernel, MbarrierId, MbarrierOp, MemoryOrder, Scope, Special, Stmt,
+};
 
 /// Expression for a block's index in its cluster.
 pub(in crate::cuda) const RANK: &str = "cluster_rank()";
 /// Statement for a barrier of all threads of the cluster.
 pub(in crate::cuda) const BARRIER: &str = "cluster_barrier();";
+/// Name of the function that writes shared memory of another block.
+pub(in crate::cuda) fn store(target: &Access) -> &'static str {
+    if target.is_vector() { "store_remote_16" } else { "store_remote" }
+}
+
 /// Name of the function that arrives at an mbarrier of another block.
 pub(in crate::cuda) fn arrive(order: MemoryOrder) -> &'static str {
     Arrival::from_order(order).name
@@ -96,6 +103,9 @@ pub(in crate::cuda) fn definition(k: &Kernel, note: &mut impl FnMut((HelperFamil
         Stmt::Barrier(Scope::Cluster) => {
             note((HelperFamily::Cluster, 2), CLUSTER_BARRIER.to_owned())
         }
+        Stmt::StoreRemote { target, .. } => {
+            note((HelperFamily::Cluster, store_rank(target)), store_definition(target));
+        }
         Stmt::Mbarrier(barrier) => {
             if let MbarrierOp::ArriveRemote { order, .. } = barrier.op {
                 let arrival = Arrival::from_order(order);
@@ -124,3 +134,35 @@ __device__ __forceinline__ void cluster_barrier()
     asm volatile(\"barrier.cluster.wait.acquire;\" ::: \"memory\");
 }
 ";
+
+/// Position of the definition of a remote store. Element types that CUDA C++ represents by the same
+/// type share the function.
+fn store_rank(target: &Access) -> u8 {
+    let first = |elem: Elem| match elem {
+        Elem::Tf32 => Elem::F32,
+        Elem::F16 | Elem::Bf16 => Elem::U16,
+        elem => elem,
+    };
+    3 + 2 * first(target.buffer.elem) as u8 + u8::from(target.is_vector())
+}
+
+fn store_definition(target: &Access) -> String {
+    let (name, elem) = (store(target), target.buffer.elem);
+    let (ty, vector) = (element_type(elem), vector_type(elem));
+    let (value, there) = match target.is_vector() {
+        true => (vector, format!("*reinterpret_cast<{vector}*>(there)")),
+        false => (ty, "*there".to_owned()),
+    };
+    let aligned = if target.is_vector() { ", which must be 16-byte aligned" } else { "" };
+    format!(
+        "\
+// Writes `value` to this place in the shared memory of block `block` of the cluster{aligned}.
+__device__ __forceinline__ void {name}({ty}* to, int block, {value} value)
+{{
+    {ty}* there;
+    asm volatile(\"mapa.u64 %0, %1, %2;\" : \"=l\"(there) : \"l\"(to), \"r\"(block));
+    {there} = value;
+}}
+"
+    )
+}

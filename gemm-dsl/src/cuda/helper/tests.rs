@@ -151,6 +151,10 @@ fn warpgroups(format: Format) -> Option<VerifiedKernel> {
     b.mbarrier_arrive_relaxed(heard, 0, Special::ClusterRank);
     b.mbarrier_wait(heard, 0, 0);
     b.cluster_barrier();
+    let y = b.shared("y", elem, [8.into()], BufferLayout::row_major(1), "");
+    let first = || Access::new(y, [0.into()]);
+    b.store_remote(0, first(), first().load());
+    b.store_remote(0, first().vector(), first().vector().load());
     b.fewer_registers(24);
     b.more_registers(24);
     for (n, swizzle) in TensorSwizzle::ALL.into_iter().enumerate() {

@@ -21,6 +21,11 @@ impl KernelBuilder {
         self.push(Stmt::Barrier(Scope::Cluster));
     }
 
+    /// Appends a store to shared memory of a block, which is given by its index in the cluster.
+    pub fn store_remote(&mut self, block: impl Into<Expr>, target: Access, value: impl Into<Expr>) {
+        self.push(Stmt::StoreRemote { block: block.into(), target, value: value.into() });
+    }
+
     /// Appends a named barrier of `threads` threads of the block, at which the thread waits.
     pub fn named_barrier(&mut self, id: u32, threads: u32) {
         self.push(Stmt::NamedBarrier { id, threads, wait: true });

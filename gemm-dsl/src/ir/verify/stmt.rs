@@ -95,6 +95,17 @@ impl Verifier<'_> {
                 self.writable(target)?;
                 require(self.ty(value)? == ty, || "a store of another type".into())
             }
+            Stmt::StoreRemote { block, target, value } => {
+                let ty = self.access(target)?;
+                let buffer = &self.k.buffers[target.buffer.id];
+                require(buffer.space == Space::Shared, || {
+                    format!("a store to {} of another block, which is not shared", buffer.name)
+                })?;
+                require(self.ty(block)? == Ty::I32, || {
+                    "a block of the cluster that is not I32".into()
+                })?;
+                require(self.ty(value)? == ty, || "a store of another type".into())
+            }
             Stmt::If { cond, then, otherwise } => {
                 require(self.ty(cond)? == Ty::Bool, || "a condition is not Bool".into())?;
                 self.block(then)?;

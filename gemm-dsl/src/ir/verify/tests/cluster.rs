@@ -39,6 +39,35 @@ fn arriving(cluster: u32, block: impl Into<Expr>) -> KernelBuilder {
     })
 }
 
+/// Kernel that writes shared memory of a block.
+fn storing(cluster: u32, block: impl Into<Expr>, value: impl Into<Expr>) -> KernelBuilder {
+    of(cluster, |b, _| {
+        let shared = b.shared("x", Elem::I32, [4.into()], BufferLayout::row_major(1), "");
+        b.store_remote(block, at(shared, 3), value);
+    })
+}
+
+#[test]
+fn a_relaxed_arrival_needs_a_newer_compiler() {
+    let kernel = of(2, |b, _| {
+        let barriers = b.mbarriers("full", 1, "");
+        b.mbarrier_arrive_relaxed(barriers, 0, 1);
+    });
+    let kernel = kernel.finish().expect("a sound kernel");
+    assert_eq!((kernel.min_arch(), kernel.contract().min_release), (90, (12, 8)));
+}
+
+#[test]
+fn a_remote_store_has_a_block_and_shared_memory() {
+    assert_eq!(rule(storing(2, Special::ClusterRank, 1)), Ok(()));
+    breaks(storing(2, 0, Expr::F32(1.0)), "a store of another type");
+    breaks(storing(2, Expr::U64(1), 0), "a block of the cluster that is not I32");
+    breaks(
+        of(2, |b, out| b.store_remote(0, at(out, 0), 0)),
+        "a store to out of another block, which is not shared",
+    );
+}
+
 #[test]
 fn a_cluster_has_one_to_eight_blocks() {
     for blocks in [0, 9] {
@@ -47,7 +76,7 @@ fn a_cluster_has_one_to_eight_blocks() {
     for blocks in 1..=8 {
         let kernel = of(blocks, |_, _| ()).finish().expect("a sound kernel");
         assert_eq!(kernel.contract().cluster, blocks);
-        let needs = if blocks == 1 { (75, (11, 7)) } else { (90, (12, 8)) };
+        let needs = if blocks == 1 { (75, (11, 7)) } else { (90, (11, 8)) };
         assert_eq!((kernel.min_arch(), kernel.contract().min_release), needs);
         assert!(!kernel.contract().is_specific);
     }
@@ -59,7 +88,7 @@ fn cluster_features_need_a_cluster() {
     let barrier = |blocks| of(blocks, |b, _| b.cluster_barrier());
     let kernels = |blocks| {
         let brings = bringing(blocks, Some(1.into()));
-        [rank(blocks), barrier(blocks), arriving(blocks, 0), brings]
+        [rank(blocks), barrier(blocks), arriving(blocks, 0), brings, storing(blocks, 0, 0)]
     };
     for kernel in kernels(2) {
         assert_eq!(rule(kernel), Ok(()));
