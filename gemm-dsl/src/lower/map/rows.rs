@@ -1,11 +1,13 @@
-//! Kernels that fold over rows. A warp or a block computes a row: it folds the row's elements in
-//! one or more passes, and then computes the results.
+//! Kernels that fold over rows. A warp, a block or a cluster of blocks computes a row: it folds the
+//! row's elements in one or more passes, and then computes the results.
 //!
 //! **Order of the elements.** Thread `t` of a team folds, for each item in turn, the elements of
-//! item `item * TEAM + t`. A tree of shuffles folds the values of a warp, and every thread folds
-//! the values of the warps in their order. All kernels for rows of one length have the same team,
-//! so they give the same bits.
+//! item `item * TEAM + t`. A tree of shuffles folds the values of a warp, every thread folds the
+//! values of the warps of its block in their order, and then the values of the blocks. All kernels
+//! for rows of one length have the same team, so they give the same bits: the kernel for long rows,
+//! a single block, computes the values of the blocks of a cluster one after the other.
 
+mod cluster;
 mod pass;
 mod program;
 mod team;
@@ -40,15 +42,24 @@ struct RowKernel<'k> {
     results: Vec<Function>,
     /// Names in the source.
     names: Vec<String>,
+    block: Const,
+    /// Threads that compute a row.
     team: Const,
+    /// Blocks that compute a row.
+    cluster: Option<Const>,
     items: Const,
 }
 
 /// What a thread knows of its row.
+#[derive(Clone)]
 struct Row {
     row: Expr,
     /// Index of the thread in its team.
     member: Expr,
+    /// Number of threads of the team.
+    team: Expr,
+    /// Index of the thread among those of its block that compute the row.
+    thread: Expr,
     /// Registers with the elements of `[m, n]` operands; `None` for other operands.
     elements: Vec<Option<BufferId>>,
     /// Element of each `[m]` operand.
@@ -69,6 +80,9 @@ fn kernel(
     let mut b = KernelBuilder::new(plan.kernel_name() + &class.suffix(plan));
     title(&mut b, plan, class, rows);
     b.variant(if rows == Rows::Any { Variant::Scalar } else { Variant::Vector });
+    if class.cluster > 1 {
+        b.optional();
+    }
     // A result may be the same array as an operand.
     b.in_place();
     let mut spelt = Names::without(INTERNAL);
@@ -100,8 +114,14 @@ fn kernel(
     });
     let results = results.collect();
     let block = b.constant("BLOCK", class.block as i32, "threads per block");
-    let team = match class.rows() {
-        1 => block,
+    let cluster = (class.cluster > 1).then(|| {
+        let cluster = b.constant("CLUSTER", class.cluster as i32, "blocks per row");
+        b.named_cluster(class.cluster, cluster);
+        cluster
+    });
+    let team = match (class.rows(), cluster) {
+        (_, Some(cluster)) => b.constant("TEAM", Expr::from(cluster) * block, "threads per row"),
+        (1, None) => block,
         _ => b.constant("TEAM", class.team as i32, "threads per row"),
     };
     let unit = match rows {
@@ -115,27 +135,43 @@ fn kernel(
         1 => Expr::I32(1),
         _ => b.constant("ROWS", Expr::from(block) / team, "rows per block").into(),
     };
-    let grid = match class.rows() {
-        1 => arrays.m.into(),
+    let grid = match (class.rows(), cluster) {
+        (_, Some(cluster)) => Expr::from(arrays.m) * Expr::from(cluster).wide(),
+        (1, None) => arrays.m.into(),
         _ => Expr::from(arrays.m).div_ceil(rows_of_block.clone().wide()),
     };
     let grid = [grid, 1u64.into(), 1u64.into()];
     b.geometry(Geometry { block: (class.block, 1), grid, blocks_per_sm: None });
     let is_wide = rows != Rows::Any;
-    let kernel =
-        RowKernel { plan, expression, class, is_wide, arrays, parts, results, names, team, items };
+    let kernel = RowKernel {
+        plan,
+        expression,
+        class,
+        is_wide,
+        arrays,
+        parts,
+        results,
+        names,
+        block,
+        team,
+        cluster,
+        items,
+    };
     kernel.build(&mut b, rows_of_block);
     b.finish()
 }
 
 /// Names that the kernels contain.
-const INTERNAL: [&str; 16] = [
+const INTERNAL: [&str; 20] = [
     "row", "item", "lane", "col", "begin", "member", "tid", "step", "warp", "other", "term", "r",
-    "result", "m", "n", "out",
+    "result", "m", "n", "out", "rank", "block", "part", "parts",
 ];
 
 fn title(b: &mut KernelBuilder, plan: &MapPlan, class: RowClass, rows: Rows) {
     let (team, keeps) = match (class.rows(), class.longest) {
+        (_, Some(_)) if class.cluster > 1 => {
+            ("A cluster of blocks computes a row", "keeps it in registers")
+        }
         (1, Some(_)) => ("A block computes a row", "keeps it in registers"),
         (1, None) => ("A block computes a row", "reads it once for each pass"),
         _ => ("A warp computes a row", "keeps it in registers"),
@@ -155,10 +191,14 @@ fn title(b: &mut KernelBuilder, plan: &MapPlan, class: RowClass, rows: Rows) {
 
 impl RowKernel<'_> {
     fn build(&self, b: &mut KernelBuilder, rows_of_block: Expr) {
+        let team = || Expr::from(self.team);
+        if let Some(cluster) = self.cluster {
+            return self.build_cluster(b, cluster);
+        }
         if self.class.rows() == 1 {
             let row = b.let_("row", Expr::from(Special::BlockX).wide());
-            let member = b.let_("tid", thread());
-            return self.row(b, row.into(), member.into());
+            let tid = b.let_("tid", thread());
+            return self.row(b, row.into(), [tid.into(), tid.into()], team());
         }
         // Unsigned, so that the compiler needs fewer instructions for the indices.
         let tid = b.unsigned("tid", Special::ThreadX);
@@ -166,16 +206,19 @@ impl RowKernel<'_> {
         let row = Expr::from(Special::BlockX).wide() * rows_of_block + warp;
         let row = b.let_("row", row);
         let member = b.let_("member", tid % self.team);
-        b.if_(Expr::from(row).lt(self.arrays.m), |b| self.row(b, row.into(), member.into()));
+        b.if_(Expr::from(row).lt(self.arrays.m), |b| {
+            self.row(b, row.into(), [member.into(), member.into()], team());
+        });
     }
 
-    /// Computes a row.
-    fn row(&self, b: &mut KernelBuilder, row: Expr, member: Expr) {
+    /// Computes a row. The thread is given by its index in the team, and among the threads of its
+    /// block.
+    fn row(&self, b: &mut KernelBuilder, row: Expr, [member, thread]: [Expr; 2], team: Expr) {
         let count = self.expression.parts.len();
         let (parts, kept) = (vec![None; count], vec![None; count]);
         let of_row = self.row_elements(b, &row);
         let elements = vec![None; self.arrays.operands.len()];
-        let mut row = Row { row, member, elements, of_row, parts, kept };
+        let mut row = Row { row, member, team, thread, elements, of_row, parts, kept };
         if self.class.longest.is_some() {
             self.registers(b, &mut row, |_| true);
             if row.elements.iter().any(Option::is_some) {
@@ -185,9 +228,10 @@ impl RowKernel<'_> {
         }
         let folds = self.expression.parts.iter().filter(|part| part.is_fold());
         let passes = folds.map(|part| part.pass + 1).max().unwrap_or(0);
+        let blocks = self.blocks(b, passes);
         for pass in 0..passes {
             self.values(b, &mut row, pass);
-            self.fold(b, &mut row, pass);
+            self.fold(b, &mut row, pass, blocks);
         }
         self.values(b, &mut row, passes);
         self.store(b, &mut row);

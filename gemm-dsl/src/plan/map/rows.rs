@@ -2,7 +2,7 @@
 
 use super::MapPlan;
 use crate::expr::{RowExpression, RowPartKind};
-use crate::target::arch::{BLOCK_THREADS, WARP};
+use crate::target::arch::{BLOCK_THREADS, CLUSTER_BLOCKS, WARP};
 
 /// Bytes of operands that a thread keeps in registers by default.
 const KEPT_BYTES: u32 = 128;
@@ -19,14 +19,16 @@ pub(crate) const MAX_COLUMNS: u32 = 1 << 30;
 /// Rows of some lengths, which the same kernels compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RowClass {
-    /// Threads that compute a row together: a warp or a block.
+    /// Threads of a block that compute a row together: a warp or all.
     pub(crate) team: u32,
     /// Threads of a block.
     pub(crate) block: u32,
+    /// Blocks that compute a row together, as a cluster; 1 without clusters.
+    pub(crate) cluster: u32,
     /// Items that a thread loads together.
     pub(crate) items: u32,
-    /// Longest row of the class that fits in the registers of the team; `None` if threads read the
-    /// row once for each pass.
+    /// Longest row of the class that fits in the registers of its threads; `None` if threads read
+    /// the row once for each pass.
     pub(crate) longest: Option<u32>,
 }
 
@@ -35,6 +37,7 @@ impl RowClass {
     pub(crate) fn suffix(self, plan: &MapPlan) -> String {
         match (self.longest, self.team) {
             (None, _) => "_long".to_owned(),
+            _ if self.cluster > 1 => format!("_cluster_{}", self.cluster),
             (_, team) if team == plan.block() => String::new(),
             (_, WARP) => "_short".to_owned(),
             (_, team) if team < plan.block() => format!("_{team}_narrow"),
@@ -58,10 +61,11 @@ impl MapPlan {
     pub(crate) fn row_classes(&self) -> Vec<RowClass> {
         let (block, items) = (self.block(), self.items());
         let wide = (4 * block).min(BLOCK_THREADS);
-        let kept = |team: u32, block: u32| {
-            let longest = (team * items).saturating_mul(self.vector()).min(MAX_COLUMNS);
-            RowClass { team, block, items, longest: Some(longest) }
+        let kept_by = |team: u32, block: u32, cluster: u32| {
+            let longest = (cluster * team * items).saturating_mul(self.vector()).min(MAX_COLUMNS);
+            RowClass { team, block, cluster, items, longest: Some(longest) }
         };
+        let kept = |team, block| kept_by(team, block, 1);
         let mut classes = Vec::new();
         if block > WARP {
             classes.push(kept(WARP, block));
@@ -77,8 +81,13 @@ impl MapPlan {
             classes.push(kept(team, team));
             team *= 2;
         }
+        let mut cluster = 2;
+        while cluster <= CLUSTER_BLOCKS {
+            classes.push(kept_by(wide, wide, cluster));
+            cluster *= 2;
+        }
         let items = items.min(MAX_LOADED);
-        classes.push(RowClass { team: wide, block: wide, items, longest: None });
+        classes.push(RowClass { team: wide, block: wide, cluster: 1, items, longest: None });
         classes
     }
 }

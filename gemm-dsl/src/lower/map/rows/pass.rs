@@ -3,7 +3,7 @@
 use super::super::arrays::{Array, Parameter};
 use super::{Row, RowKernel};
 use crate::expr::{Closure, NodeKind, RowPart};
-use crate::ir::{Access, BufferId, Change, Expr, For, KernelBuilder};
+use crate::ir::{Access, BufferId, Change, Expr, For, KernelBuilder, Var};
 use crate::lower::conversions::stored_expression;
 use crate::spec::Along;
 
@@ -30,7 +30,8 @@ impl RowKernel<'_> {
         f: impl FnOnce(&mut KernelBuilder, Expr, Expr),
     ) {
         b.unrolled("item", self.items, |b, item| {
-            let col = (Expr::from(item) * self.team + row.member.clone()) * self.lanes();
+            let col = Expr::from(item) * row.team.clone() + row.member.clone();
+            let col = col * self.lanes();
             let col = if *begin == Expr::I32(0) { col } else { begin.clone() + col };
             let col = b.let_("col", col);
             match self.is_wide {
@@ -124,9 +125,12 @@ impl RowKernel<'_> {
         if self.class.longest.is_some() {
             return f(b, row, &Expr::I32(0));
         }
-        let round = Expr::from(self.team) * self.items * self.lanes();
-        let round = b.constant("ROUND", round, "elements of a row per iteration");
-        let head = For::below(0, self.arrays.n).change(Change::Add(round.into()));
+        let round = row.team.clone() * self.items * self.lanes();
+        let round = match row.team == self.team.into() {
+            true => b.constant("ROUND", round, "elements of a row per iteration").into(),
+            false => round,
+        };
+        let head = For::below(0, self.arrays.n).change(Change::Add(round));
         b.loop_("begin", head, |b, begin| {
             self.registers(b, row, reads);
             if row.elements.iter().any(Option::is_some) {
@@ -137,8 +141,15 @@ impl RowKernel<'_> {
         row.elements.fill(None);
     }
 
-    /// Computes the folds of a pass.
-    pub(super) fn fold(&self, b: &mut KernelBuilder, row: &mut Row, pass: usize) {
+    /// Computes the folds of a pass. `blocks` is the number of blocks of the cluster in whose order
+    /// a single block folds the row, if it does.
+    pub(super) fn fold(
+        &self,
+        b: &mut KernelBuilder,
+        row: &mut Row,
+        pass: usize,
+        blocks: Option<Var>,
+    ) {
         let parts = self.expression.parts.iter().enumerate();
         let folds: Vec<(usize, &RowPart)> =
             parts.filter(|(_, part)| part.is_fold() && part.pass == pass).collect();
@@ -153,19 +164,32 @@ impl RowKernel<'_> {
                 row.kept[*nth] = Some(kept);
             }
         }
+        match blocks {
+            Some(blocks) => self.fold_parts(b, row, &folds, blocks),
+            None => self.fold_elements(b, row, &folds),
+        }
+    }
+
+    /// Folds the elements of a row, and then the values of the threads of its team.
+    pub(super) fn fold_elements(
+        &self,
+        b: &mut KernelBuilder,
+        row: &mut Row,
+        folds: &[(usize, &RowPart)],
+    ) {
         let reads = self.reads(folds.iter().map(|(_, part)| &part.closure).collect());
         self.each_round(b, row, &reads, |b, row, begin| {
             self.each_item(b, row, begin, |b, item, col| {
                 let columns = self.columns(b, &col, &reads);
                 self.each_lane(b, &col, |b, lane, col| {
                     let at = ElementAt { item, lane, col, columns: &columns };
-                    for (nth, part) in &folds {
+                    for (nth, part) in folds {
                         self.absorb(b, row, *nth, part, &at);
                     }
                 });
             });
         });
-        self.fold_team(b, row, &folds);
+        self.fold_team(b, row, folds);
     }
 
     /// Folds an element into the value of a thread.

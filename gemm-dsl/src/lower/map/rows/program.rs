@@ -16,6 +16,7 @@ pub(in crate::lower::map) fn steps(
     bind: &[(Operand, Slot)],
     [m, n]: [Expr; 2],
 ) -> Result<Vec<Step>, IrError> {
+    // Kernels of clusters are optional: the kernels for long rows give the same bits.
     let classes = plan.row_classes();
     // The first kernel of a program represents it.
     let first = classes.iter().position(|class| class.team == plan.block()).unwrap_or(0);
@@ -29,8 +30,12 @@ pub(in crate::lower::map) fn steps(
         launches[nth] = Some((classes[nth], choose));
     }
     let extents = vec![(Extent::M, m), (Extent::N, n.clone())];
+    let long = launches.last().cloned().flatten().map_or_else(Vec::new, |(_, choose)| choose);
     let mut steps = Vec::new();
-    for (class, choose) in launches.into_iter().flatten().rev() {
+    for (class, mut choose) in launches.into_iter().flatten().rev() {
+        if class.cluster > 1 {
+            choose.extend(&long);
+        }
         let launch = Step::launch(choose, bind.to_vec(), extents.clone());
         steps = match class.longest {
             None => vec![launch],

@@ -28,11 +28,14 @@ impl RowKernel<'_> {
         if warps(self.class) > 1 {
             self.fold_warps(b, row, &vars);
         }
+        if let Some(cluster) = self.cluster {
+            self.fold_blocks(b, row, &vars, cluster);
+        }
     }
 
     /// Folds the values of the warps of a block.
     fn fold_warps(&self, b: &mut KernelBuilder, row: &Row, vars: &[(usize, &RowPart, Var)]) {
-        let warps = b.constant("WARPS", Expr::from(self.team) / WARP, "warps per block");
+        let warps = b.constant("WARPS", Expr::from(self.block) / WARP, "warps per block");
         let mut shared = Vec::new();
         for (nth, part, _) in vars {
             let name = format!("{}_of_warps", self.names[*nth]);
@@ -41,9 +44,9 @@ impl RowKernel<'_> {
             shared.push(b.shared(&name, part.elem(), [warps.into()], layout, meaning));
         }
         b.comment("Every thread folds the results of the warps in their order.");
-        b.if_((row.member.clone() % WARP).equals(0), |b| {
+        b.if_((row.thread.clone() % WARP).equals(0), |b| {
             for ((_, _, var), shared) in vars.iter().zip(&shared) {
-                b.store(Access::new(*shared, [row.member.clone() / WARP]), *var);
+                b.store(Access::new(*shared, [row.thread.clone() / WARP]), *var);
             }
         });
         b.barrier();
