@@ -77,10 +77,11 @@ impl Team {
         let [block, items, vector] =
             [plan.block(), plan.items(), plan.vector()].map(|n| n as usize);
         let (needed, wide) = (columns.div_ceil(items * vector), (4 * block).min(1024));
-        let threads = needed.next_power_of_two().clamp(32, wide);
-        let blocks = match needed.div_ceil(wide).next_power_of_two() {
-            blocks @ (2 | 4 | 8) => blocks,
-            _ => 1,
+        let (blocks, threads) = match needed {
+            _ if needed <= wide => (1, needed.next_power_of_two().max(32)),
+            _ if needed <= 2 * wide => (4, wide / 2),
+            _ if needed <= 8 * wide => (8, wide / 2),
+            _ => (1, wide),
         };
         Self { blocks, threads, vector }
     }

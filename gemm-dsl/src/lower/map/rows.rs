@@ -4,8 +4,8 @@
 //! **Order of the elements.** Thread `t` of a team folds, for each item in turn, the elements of
 //! item `item * TEAM + t`. A tree of shuffles folds the values of a warp, every thread folds the
 //! values of the warps of its block in their order, and then the values of the blocks. All kernels
-//! for rows of one length have the same team, so they give the same bits: the kernel for long rows,
-//! a single block, computes the values of the blocks of a cluster one after the other.
+//! for rows of one length have the same team, so they give the same bits: where a cluster computes
+//! a row, a kernel for other GPUs computes the parts of its blocks one after the other.
 
 mod cluster;
 mod pass;
@@ -17,8 +17,8 @@ use super::arrays::{Array, Arrays, Parameter};
 use super::{Rows, thread};
 use crate::expr::{FoldOp, Lowered, RowExpression, RowPart, RowPartKind, Type, ValueType};
 use crate::ir::{
-    BufferId, Const, Elem, Expr, Geometry, IrError, KernelBuilder, Names, Special, Var, Variant,
-    VerifiedKernel,
+    BufferId, Const, Elem, Expr, Extent, Geometry, IrError, KernelBuilder, Names, Scalar, Special,
+    Ty, Var, Variant, VerifiedKernel,
 };
 use crate::lower::conversions::in_expression;
 use crate::lower::folds;
@@ -45,8 +45,8 @@ struct RowKernel<'k> {
     block: Const,
     /// Threads that compute a row.
     team: Const,
-    /// Blocks that compute a row.
-    cluster: Option<Const>,
+    /// Cluster that computes a row.
+    cluster: Option<Cluster>,
     items: Const,
 }
 
@@ -60,6 +60,8 @@ struct Row {
     team: Expr,
     /// Index of the thread among those of its block that compute the row.
     thread: Expr,
+    /// Alternates between 0 and 1 from row to row, if the exchange of a cluster needs it.
+    turn: Option<Var>,
     /// Registers with the elements of `[m, n]` operands; `None` for other operands.
     elements: Vec<Option<BufferId>>,
     /// Element of each `[m]` operand.
@@ -68,6 +70,15 @@ struct Row {
     parts: Vec<Option<Var>>,
     /// Registers with the arguments of folds that are kept.
     kept: Vec<Option<BufferId>>,
+}
+
+/// Cluster that computes a row.
+#[derive(Clone, Copy)]
+struct Cluster {
+    /// Number of its blocks.
+    blocks: Const,
+    /// Number of clusters of the grid.
+    count: Scalar,
 }
 
 /// Builds a kernel of a class.
@@ -85,7 +96,9 @@ fn kernel(
     }
     // A result may be the same array as an operand.
     b.in_place();
-    let mut spelt = Names::without(INTERNAL);
+    let numbered =
+        (0..expression.parts.len()).flat_map(|nth| [format!("term{nth}"), format!("other{nth}")]);
+    let mut spelt = Names::without(INTERNAL.into_iter().map(str::to_owned).chain(numbered));
     let names: Vec<String> = expression.parts.iter().map(|part| spelt.fresh(&part.name)).collect();
     let parts = expression.parts.iter().zip(&names).map(|(part, name)| {
         let (function, meaning) = match part.kind {
@@ -114,12 +127,12 @@ fn kernel(
     });
     let results = results.collect();
     let block = b.constant("BLOCK", class.block as i32, "threads per block");
-    let cluster = (class.cluster > 1).then(|| {
-        let cluster = b.constant("CLUSTER", class.cluster as i32, "blocks per row");
-        b.named_cluster(class.cluster, cluster);
-        cluster
+    let blocks = (class.cluster > 1).then(|| {
+        let blocks = b.constant("CLUSTER", class.cluster as i32, "blocks per row");
+        b.named_cluster(class.cluster, blocks);
+        blocks
     });
-    let team = match (class.rows(), cluster) {
+    let team = match (class.rows(), blocks) {
         (_, Some(cluster)) => b.constant("TEAM", Expr::from(cluster) * block, "threads per row"),
         (1, None) => block,
         _ => b.constant("TEAM", class.team as i32, "threads per row"),
@@ -135,13 +148,18 @@ fn kernel(
         1 => Expr::I32(1),
         _ => b.constant("ROWS", Expr::from(block) / team, "rows per block").into(),
     };
+    let cluster = blocks.map(|blocks| {
+        let count = b.extent("clusters", Ty::U64, Extent::CLUSTERS);
+        Cluster { blocks, count }
+    });
     let grid = match (class.rows(), cluster) {
-        (_, Some(cluster)) => Expr::from(arrays.m) * Expr::from(cluster).wide(),
+        (_, Some(cluster)) => Expr::from(cluster.count) * Expr::from(cluster.blocks).wide(),
         (1, None) => arrays.m.into(),
         _ => Expr::from(arrays.m).div_ceil(rows_of_block.clone().wide()),
     };
     let grid = [grid, 1u64.into(), 1u64.into()];
-    b.geometry(Geometry { block: (class.block, 1), grid, blocks_per_sm: None });
+    let blocks_per_sm = cluster.map(|_| class.resident_blocks(plan));
+    b.geometry(Geometry { block: (class.block, 1), grid, blocks_per_sm });
     let is_wide = rows != Rows::Any;
     let kernel = RowKernel {
         plan,
@@ -162,9 +180,9 @@ fn kernel(
 }
 
 /// Names that the kernels contain.
-const INTERNAL: [&str; 20] = [
+const INTERNAL: [&str; 22] = [
     "row", "item", "lane", "col", "begin", "member", "tid", "step", "warp", "other", "term", "r",
-    "result", "m", "n", "out", "rank", "block", "part", "parts",
+    "result", "m", "n", "out", "rank", "block", "part", "parts", "first", "turn",
 ];
 
 fn title(b: &mut KernelBuilder, plan: &MapPlan, class: RowClass, rows: Rows) {
@@ -172,6 +190,10 @@ fn title(b: &mut KernelBuilder, plan: &MapPlan, class: RowClass, rows: Rows) {
         (_, Some(_)) if class.cluster > 1 => {
             ("A cluster of blocks computes a row", "keeps it in registers")
         }
+        (_, Some(_)) if class.in_parts => (
+            "On GPUs without clusters. A block computes a row",
+            "reads it once for each pass, in the order of a cluster",
+        ),
         (1, Some(_)) => ("A block computes a row", "keeps it in registers"),
         (1, None) => ("A block computes a row", "reads it once for each pass"),
         _ => ("A warp computes a row", "keeps it in registers"),
@@ -193,7 +215,7 @@ impl RowKernel<'_> {
     fn build(&self, b: &mut KernelBuilder, rows_of_block: Expr) {
         let team = || Expr::from(self.team);
         if let Some(cluster) = self.cluster {
-            return self.build_cluster(b, cluster);
+            return self.rows_of_cluster(b, cluster);
         }
         if self.class.rows() == 1 {
             let row = b.let_("row", Expr::from(Special::BlockX).wide());
@@ -214,28 +236,52 @@ impl RowKernel<'_> {
     /// Computes a row. The thread is given by its index in the team, and among the threads of its
     /// block.
     fn row(&self, b: &mut KernelBuilder, row: Expr, [member, thread]: [Expr; 2], team: Expr) {
-        let count = self.expression.parts.len();
-        let (parts, kept) = (vec![None; count], vec![None; count]);
-        let of_row = self.row_elements(b, &row);
-        let elements = vec![None; self.arrays.operands.len()];
-        let mut row = Row { row, member, team, thread, elements, of_row, parts, kept };
-        if self.class.longest.is_some() {
+        let mut row = self.row_of(row, [member, thread], team);
+        row.of_row = self.row_elements(b, &row.row);
+        if self.class.keeps() {
             self.registers(b, &mut row, |_| true);
             if row.elements.iter().any(Option::is_some) {
                 b.comment("The loads of all items are in flight together.");
                 self.load(b, &row, &Expr::I32(0));
             }
         }
-        let folds = self.expression.parts.iter().filter(|part| part.is_fold());
-        let passes = folds.map(|part| part.pass + 1).max().unwrap_or(0);
-        let blocks = self.blocks(b, passes);
-        for pass in 0..passes {
-            self.values(b, &mut row, pass);
-            self.fold(b, &mut row, pass, blocks);
+        self.compute(b, &mut row);
+    }
+
+    /// A row of which nothing is known yet.
+    fn row_of(&self, row: Expr, [member, thread]: [Expr; 2], team: Expr) -> Row {
+        let count = self.expression.parts.len();
+        let operands = self.arrays.operands.len();
+        Row {
+            row,
+            member,
+            team,
+            thread,
+            turn: None,
+            elements: vec![None; operands],
+            of_row: vec![None; operands],
+            parts: vec![None; count],
+            kept: vec![None; count],
         }
-        self.values(b, &mut row, passes);
-        self.store(b, &mut row);
-        self.store_of_row(b, &row);
+    }
+
+    /// Number of passes over the row with folds.
+    fn passes(&self) -> usize {
+        let folds = self.expression.parts.iter().filter(|part| part.is_fold());
+        folds.map(|part| part.pass + 1).max().unwrap_or(0)
+    }
+
+    /// Computes the folds and the results of a row.
+    fn compute(&self, b: &mut KernelBuilder, row: &mut Row) {
+        let passes = self.passes();
+        let parts = self.class.in_parts.then(|| self.parts(b));
+        for pass in 0..passes {
+            self.values(b, row, pass);
+            self.fold(b, row, pass, parts);
+        }
+        self.values(b, row, passes);
+        self.store(b, row);
+        self.store_of_row(b, row);
     }
 
     /// Loads the elements of `[m]` operands.
@@ -261,10 +307,26 @@ impl RowKernel<'_> {
             row.elements[nth] = match operand {
                 Parameter::Array(array) if array.along == Along::Mn && reads(name) => {
                     let meaning = format!("elements of `{name}`");
-                    Some(b.registers(&format!("e{nth}"), array.elem(), dims.clone(), meaning))
+                    Some(self.held(b, &format!("e{nth}"), array.elem(), dims.clone(), meaning))
                 }
                 _ => None,
             };
+        }
+    }
+
+    /// Declares registers for elements of the row. In the loop over the rows of a cluster they are
+    /// zeroed: otherwise the compiler keeps the elements of the previous row where a row has none.
+    fn held(
+        &self,
+        b: &mut KernelBuilder,
+        name: &str,
+        elem: Elem,
+        dims: [Expr; 2],
+        meaning: String,
+    ) -> BufferId {
+        match self.cluster {
+            Some(_) => b.zeroed_registers(name, elem, dims, meaning),
+            None => b.registers(name, elem, dims, meaning),
         }
     }
 
@@ -276,6 +338,17 @@ impl RowKernel<'_> {
             }
             let value = self.value(&part.closure, self.parts[nth].as_ref(), row, None);
             row.parts[nth] = Some(b.let_(&self.names[nth], value));
+        }
+    }
+
+    /// Name of a variable for the fold with this index: the plain name for the first fold of its
+    /// pass that needs one.
+    fn numbered(&self, name: &str, nth: usize) -> String {
+        let pass = self.expression.parts[nth].pass;
+        let mut before = self.expression.parts[..nth].iter();
+        match before.any(|part| part.pass == pass && part.is_fold() && part.reads_twice()) {
+            true => format!("{name}{nth}"),
+            false => name.to_owned(),
         }
     }
 

@@ -86,8 +86,8 @@ impl MapPlan {
             let (team, reason) = match (class.rows(), class.longest) {
                 (_, Some(_)) if class.cluster > 1 => (
                     "a cluster",
-                    "the row stays in their registers; GPUs without clusters read it again for \
-                     each pass",
+                    "the row stays in registers, and the next row is copied meanwhile; GPUs \
+                     without clusters read it again for each pass",
                 ),
                 (1, Some(_)) => ("a block", "the row stays in registers"),
                 (1, None) => ("a block", "each pass reads the row again"),

@@ -1,21 +1,127 @@
 //! Rows that a cluster of blocks computes, and the same order of the elements for a single block.
 
+use super::super::arrays::{Array, Parameter};
 use super::super::thread;
-use super::{Row, RowKernel};
+use super::{Cluster, Row, RowKernel};
 use crate::expr::RowPart;
-use crate::ir::{Access, BufferLayout, Const, Expr, For, KernelBuilder, Special, Unroll, Var};
+use crate::ir::{
+    Access, BufferId, BufferLayout, Change, Expr, For, KernelBuilder, Special, Stmt, Unroll, Var,
+};
+use crate::spec::Along;
 
 impl RowKernel<'_> {
-    /// Builds the kernel of a cluster.
-    pub(super) fn build_cluster(&self, b: &mut KernelBuilder, cluster: Const) {
-        let row = b.let_("row", (Expr::from(Special::BlockX) / cluster).wide());
+    /// Computes the rows of a cluster, one after the other.
+    pub(super) fn rows_of_cluster(&self, b: &mut KernelBuilder, cluster: Cluster) {
         let tid = b.let_("tid", thread());
         let rank = b.let_("rank", Special::ClusterRank);
         let member = b.let_("member", rank * Expr::from(self.block) + tid);
+        let first = (Expr::from(Special::BlockX) / cluster.blocks).wide();
+        let first = b.let_("first", first);
+        let row_of = |row: Expr| self.row_of(row, [member.into(), tid.into()], self.team.into());
+        let next = self.next_rows(b);
+        let has_next = next.iter().any(Option::is_some);
+        if has_next {
+            b.comment("Each thread copies its elements of the next row, while it computes a row.");
+            b.if_(Expr::from(first).lt(self.arrays.m), |b| {
+                self.copy_row(b, &row_of(first.into()), &next);
+            });
+            b.push(Stmt::CopyCommit);
+        }
+        // A second pass separates the exchanges of two rows.
+        let turn = (self.passes() == 1).then(|| {
+            b.comment("Memory for the exchange between blocks, which alternates from row to row.");
+            b.mut_("turn", 0)
+        });
         b.comment("All blocks of the cluster have started before one writes to another.");
         b.cluster_barrier();
-        let threads = [member.into(), tid.into()];
-        self.row(b, row.into(), threads, self.team.into());
+        let head = For::below(first, self.arrays.m).change(Change::Add(cluster.count.into()));
+        b.loop_("row", head, |b, at| {
+            let mut row = row_of(at.into());
+            row.turn = turn;
+            row.of_row = self.row_elements(b, &row.row);
+            self.registers(b, &mut row, |_| true);
+            if has_next {
+                b.push(Stmt::CopyWait { pending: Expr::I32(0) });
+                self.take_row(b, &row, &next);
+                let after = b.let_("next", Expr::from(at) + cluster.count);
+                b.if_(Expr::from(after).lt(self.arrays.m), |b| {
+                    self.copy_row(b, &row_of(after.into()), &next);
+                });
+                b.push(Stmt::CopyCommit);
+            } else if row.elements.iter().any(Option::is_some) {
+                b.comment("The loads of all items are in flight together.");
+                self.load(b, &row, &Expr::I32(0));
+            }
+            self.compute(b, &mut row);
+            if let Some(turn) = turn {
+                b.assign(turn, Expr::from(1) - Expr::from(turn));
+            }
+        });
+    }
+
+    /// Declares shared memory for the elements of the next row, if they are copied as vectors.
+    fn next_rows(&self, b: &mut KernelBuilder) -> Vec<Option<BufferId>> {
+        let row = Expr::from(self.block) * self.lanes();
+        let dims = [Expr::from(self.items), row];
+        let operands = self.arrays.operands.iter().enumerate().map(|(nth, operand)| {
+            let array = match operand {
+                Parameter::Array(array) if array.along == Along::Mn && self.is_wide => array,
+                _ => return None,
+            };
+            let name = &self.arrays.names[nth];
+            let (meaning, layout) =
+                (format!("elements of `{name}` of the next row"), BufferLayout::row_major(2));
+            Some(b.shared(&format!("next{nth}"), array.elem(), dims.clone(), layout, meaning))
+        });
+        operands.collect()
+    }
+
+    /// Starts the copy of the thread's elements of a row.
+    fn copy_row(&self, b: &mut KernelBuilder, row: &Row, next: &[Option<BufferId>]) {
+        self.each_vector(b, row, next, |b, array, [item, col, lane], to| {
+            let source = array.at(row.row.clone(), col + lane.clone()).vector();
+            let target = self.place_of_next(row, to, item, lane);
+            b.push(Stmt::CopyAsync { target, source, guard: None });
+        });
+    }
+
+    /// Loads the thread's copied elements into registers.
+    fn take_row(&self, b: &mut KernelBuilder, row: &Row, next: &[Option<BufferId>]) {
+        let held = row.elements.clone();
+        self.each_vector(b, row, next, |b, array, [item, _, lane], from| {
+            let nth = next.iter().position(|buffer| *buffer == Some(from));
+            let Some(registers) = nth.and_then(|nth| held[nth]) else {
+                unreachable!("registers: each array with a copy has registers")
+            };
+            let _: Array = array;
+            let value = self.place_of_next(row, from, item.clone(), lane.clone()).load();
+            b.store(Access::new(registers, [item, lane]).vector(), value);
+        });
+    }
+
+    /// Vector of the thread in shared memory.
+    fn place_of_next(&self, row: &Row, buffer: BufferId, item: Expr, lane: Expr) -> Access {
+        let col = row.thread.clone() * self.lanes() + lane;
+        Access::new(buffer, [item, col]).vector()
+    }
+
+    /// Calls `f` with each vector of the thread in arrays that are copied: the array, its item, its
+    /// column and its lane in the item, and the shared memory.
+    fn each_vector(
+        &self,
+        b: &mut KernelBuilder,
+        row: &Row,
+        next: &[Option<BufferId>],
+        f: impl Fn(&mut KernelBuilder, Array, [Expr; 3], BufferId),
+    ) {
+        self.each_item(b, row, &Expr::I32(0), |b, item, col| {
+            for (nth, buffer) in next.iter().enumerate() {
+                let (Some(buffer), Some(array)) = (*buffer, self.array(nth)) else { continue };
+                for lane in self.vectors(array) {
+                    f(b, array, [item.clone(), col.clone(), Expr::I32(lane)], buffer);
+                }
+            }
+        });
     }
 
     /// Folds the values of the blocks of a cluster. Every thread gets the result.
@@ -24,48 +130,56 @@ impl RowKernel<'_> {
         b: &mut KernelBuilder,
         row: &Row,
         vars: &[(usize, &RowPart, Var)],
-        cluster: Const,
+        cluster: Cluster,
     ) {
+        let blocks = cluster.blocks;
         let mut shared = Vec::new();
         for (nth, part, _) in vars {
             let name = format!("{}_of_blocks", self.names[*nth]);
             let meaning = format!("`{}` of each block", self.names[*nth]);
-            let layout = BufferLayout::row_major(1);
-            shared.push(b.shared(&name, part.elem(), [cluster.into()], layout, meaning));
+            let dims: Vec<Expr> = match row.turn {
+                Some(_) => vec![2.into(), blocks.into()],
+                None => vec![blocks.into()],
+            };
+            let layout = BufferLayout::row_major(dims.len());
+            shared.push(b.shared(&name, part.elem(), dims, layout, meaning));
         }
+        let place = |shared: BufferId, block: Expr| {
+            let turn = row.turn.map(Expr::from);
+            Access::new(shared, turn.into_iter().chain([block]))
+        };
         b.comment("Every block gets the results of all blocks, and folds them in their order.");
-        b.if_(row.thread.clone().lt(cluster), |b| {
+        b.if_(row.thread.clone().lt(blocks), |b| {
             for ((_, _, var), shared) in vars.iter().zip(&shared) {
-                let place = Access::new(*shared, [Special::ClusterRank.into()]);
+                let place = place(*shared, Special::ClusterRank.into());
                 b.store_remote(row.thread.clone(), place, *var);
             }
         });
         b.cluster_barrier();
         for ((_, _, var), shared) in vars.iter().zip(&shared) {
-            b.assign(*var, Access::new(*shared, [Expr::I32(0)]).load());
+            b.assign(*var, place(*shared, Expr::I32(0)).load());
         }
-        b.loop_("block", For::below(1, cluster).unroll(Unroll::Full), |b, block| {
+        b.loop_("block", For::below(1, blocks).unroll(Unroll::Full), |b, block| {
             for ((_, part, var), shared) in vars.iter().zip(&shared) {
-                let other = Access::new(*shared, [block.into()]).load();
+                let other = place(*shared, block.into()).load();
                 b.assign(*var, part.combined((*var).into(), other));
             }
         });
     }
 
-    /// Declares the number of blocks of the cluster in whose order a single block folds the row.
-    /// `None` if there is no such cluster.
-    pub(super) fn blocks(&self, b: &mut KernelBuilder, passes: usize) -> Option<Var> {
-        if self.class.longest.is_some() || passes == 0 {
-            return None;
-        }
-        let classes = self.plan.row_classes().into_iter();
-        let clusters = classes.filter(|class| class.cluster > 1);
-        let parts = clusters.rev().fold(Expr::I32(1), |others, class| {
+    /// Declares the number of parts of the row: the blocks of the cluster that computes it on other
+    /// GPUs.
+    pub(super) fn parts(&self, b: &mut KernelBuilder) -> Var {
+        let classes = self.plan.row_classes();
+        let mut clusters = classes.iter().filter(|class| class.cluster > 1).rev();
+        let most = clusters.next().map_or(1, |class| class.cluster as i32);
+        let parts = clusters.filter(|class| class.cluster as i32 != most);
+        let parts = parts.fold(Expr::I32(most), |others, class| {
             let longest = class.longest.unwrap_or_default() as i32;
             Expr::from(self.arrays.n).le(longest).select(class.cluster as i32, others)
         });
-        b.comment("A row has a part for each block of the cluster that computes it on other GPUs.");
-        Some(b.let_("parts", parts))
+        b.comment("The parts of the row are those of a cluster's blocks, for the same bits.");
+        b.let_("parts", parts)
     }
 
     /// Computes the folds of a pass in the order of a cluster: the value of each of its blocks, and

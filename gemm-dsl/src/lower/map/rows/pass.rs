@@ -17,12 +17,12 @@ pub(super) struct ElementAt<'p> {
 }
 
 impl RowKernel<'_> {
-    fn lanes(&self) -> i32 {
+    pub(super) fn lanes(&self) -> i32 {
         self.plan.vector() as i32
     }
 
     /// Calls `f` with each item of the thread from column `begin` on, and with its first column.
-    fn each_item(
+    pub(super) fn each_item(
         &self,
         b: &mut KernelBuilder,
         row: &Row,
@@ -83,7 +83,7 @@ impl RowKernel<'_> {
     }
 
     /// First element of each 16-byte vector of an item.
-    fn vectors(&self, array: Array) -> impl Iterator<Item = i32> + use<> {
+    pub(super) fn vectors(&self, array: Array) -> impl Iterator<Item = i32> + use<> {
         (0..self.plan.vector() as i32).step_by(array.elem().vector_lanes().into())
     }
 
@@ -122,7 +122,7 @@ impl RowKernel<'_> {
         reads: &dyn Fn(&str) -> bool,
         f: impl FnOnce(&mut KernelBuilder, &Row, &Expr),
     ) {
-        if self.class.longest.is_some() {
+        if self.class.keeps() {
             return f(b, row, &Expr::I32(0));
         }
         let round = row.team.clone() * self.items * self.lanes();
@@ -141,31 +141,31 @@ impl RowKernel<'_> {
         row.elements.fill(None);
     }
 
-    /// Computes the folds of a pass. `blocks` is the number of blocks of the cluster in whose order
-    /// a single block folds the row, if it does.
+    /// Computes the folds of a pass. `row_parts` is the number of parts of the row, if they are
+    /// folded one after the other.
     pub(super) fn fold(
         &self,
         b: &mut KernelBuilder,
         row: &mut Row,
         pass: usize,
-        blocks: Option<Var>,
+        row_parts: Option<Var>,
     ) {
         let parts = self.expression.parts.iter().enumerate();
         let folds: Vec<(usize, &RowPart)> =
             parts.filter(|(_, part)| part.is_fold() && part.pass == pass).collect();
-        let keeps = self.class.longest.is_some();
+        let keeps = self.class.keeps();
         for (nth, part) in &folds {
             self.comment(b, part);
             row.parts[*nth] = Some(b.mut_(&self.names[*nth], part.identity()));
             if part.kept().is_some() && keeps {
                 let dims = [Expr::from(self.items), Expr::I32(self.lanes())];
                 let meaning = format!("values that `{}` folds", self.names[*nth]);
-                let kept = b.registers(&format!("kept{nth}"), part.elem(), dims, meaning);
+                let kept = self.held(b, &format!("kept{nth}"), part.elem(), dims, meaning);
                 row.kept[*nth] = Some(kept);
             }
         }
-        match blocks {
-            Some(blocks) => self.fold_parts(b, row, &folds, blocks),
+        match row_parts {
+            Some(count) => self.fold_parts(b, row, &folds, count),
             None => self.fold_elements(b, row, &folds),
         }
     }
@@ -208,7 +208,7 @@ impl RowKernel<'_> {
             b.store(to.clone(), value);
             value = to.load();
         } else if part.reads_twice() {
-            value = b.let_("term", value).into();
+            value = b.let_(&self.numbered("term", nth), value).into();
         }
         b.assign(var, part.combined(var.into(), value));
     }

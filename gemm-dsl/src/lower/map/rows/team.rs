@@ -16,10 +16,10 @@ impl RowKernel<'_> {
         b.comment("Every lane gets the result of its warp.");
         let head = For::above(WARP / 2, 0).change(Change::Div(2.into())).unroll(Unroll::Full);
         b.loop_("step", head, |b, step| {
-            for (_, part, var) in &vars {
+            for (nth, part, var) in &vars {
                 let other = Expr::Call(Intrinsic::ShuffleXor, vec![(*var).into(), step.into()]);
                 let other = match part.reads_twice() {
-                    true => b.let_("other", other).into(),
+                    true => b.let_(&self.numbered("other", *nth), other).into(),
                     false => other,
                 };
                 b.assign(*var, part.combined((*var).into(), other));
