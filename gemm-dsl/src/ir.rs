@@ -143,7 +143,10 @@
 //! may use it. Each block has its own shared memory. Three operations access another block's shared
 //! memory, at the variable that has the same name there. A [`Stmt::StoreRemote`] is an ordinary
 //! access of its thread to that memory. It must be ordered after the start of some thread of the
-//! target block, which a barrier of the cluster achieves. A [`TensorCopy`] with a
+//! target block, which a barrier of the cluster achieves. With an mbarrier, the store is
+//! asynchronous, like a copy whose bytes count at this mbarrier of the target block, and uses the
+//! generic proxy. A thread that waits for the phase there is also ordered after everything that the
+//! storing thread did before. A [`TensorCopy`] with a
 //! [`multicast`](TensorCopy::multicast) reads the array once and writes the shared memory of
 //! several blocks of the cluster. The bytes that a block receives count at the mbarrier of that
 //! block. A thread that waits for the phase there is also ordered after the phases that the issuer

@@ -69,7 +69,10 @@ fn compile_all(stage: &PinnedSpec) -> Result<Vec<Row>, Error> {
         let architectures = match contract.is_specific {
             true => vec![Arch::sm(contract.min_arch).specific()],
             false if gemm_cases::is_thinned() => vec![Arch::sm(OF_GATE)],
-            false => ARCHITECTURES.map(Arch::sm).to_vec(),
+            false => {
+                let needed = ARCHITECTURES.into_iter().filter(|arch| *arch >= contract.min_arch);
+                needed.map(Arch::sm).collect()
+            }
         };
         for arch in architectures {
             let compiled = nvrtc::log(&kernel.name, &source, arch)?;

@@ -238,12 +238,13 @@ impl<'k> Lowering<'_, 'k> {
                 self.emit(Op::Advance(Box::new((pointer, by))));
             }
             Stmt::Store { target, value } => self.store(target, value),
-            Stmt::StoreRemote { block, target, value } => {
+            Stmt::StoreRemote { block, target, value, barrier } => {
                 let value = self.value(target.ty(), value);
                 let (block, target) = (self.index(block), self.memory(target));
+                let barrier = barrier.as_ref().map(|barrier| self.barriers(barrier));
                 self.cost.add(IrClass::SharedStore);
                 self.code.stored[target.region as usize] = true;
-                self.emit(Op::StoreRemote(Box::new(RemoteStore { block, target, value })));
+                self.emit(Op::StoreRemote(Box::new(RemoteStore { block, target, value, barrier })));
             }
             Stmt::If { cond, then, otherwise } => self.branch(cond, then, otherwise),
             Stmt::For(l) => self.repeat(l),

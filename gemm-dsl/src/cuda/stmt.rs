@@ -115,10 +115,17 @@ fn simple(k: &Kernel, stmt: &Stmt) -> String {
             }
             assignment(k, place, &Expr::Load(target.clone()), value)
         }
-        Stmt::StoreRemote { block, target, value } => {
-            let function = helper::cluster::store(target);
-            let (place, block) = (element(k, target), text(k, block));
-            format!("{function}(&{place}, {block}, {});", text(k, value))
+        Stmt::StoreRemote { block, target, value, barrier } => {
+            let (place, block, value) = (element(k, target), text(k, block), text(k, value));
+            match barrier {
+                None => {
+                    format!("{}(&{place}, {block}, {value});", helper::cluster::store(target))
+                }
+                Some(barrier) => {
+                    let barrier = asynchronous::barrier(k, barrier);
+                    format!("{}(&{place}, {block}, {value}, &{barrier});", helper::cluster::STORE)
+                }
+            }
         }
         Stmt::Barrier(scope) => sync::barrier(*scope).into(),
         Stmt::NamedBarrier { id, threads, wait } => {

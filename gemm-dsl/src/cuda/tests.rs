@@ -210,6 +210,8 @@ fn clusters_of_blocks() {
         b.mbarrier_arrive_remote(barriers, 1, Expr::from(Special::ClusterRank).xor(1));
         b.mbarrier_wait(barriers, 1, 0);
         b.mbarrier_wait(own, 1, 0);
+        let alone = b.mbarriers("alone", 1, "");
+        b.mbarrier_wait(alone, 0, 0);
         b.cluster_barrier();
         b.store(at(x, 0), Special::ClusterRank);
         let shared = b.shared("y", Elem::F16, [8.into()], BufferLayout::row_major(1), "");
@@ -218,13 +220,18 @@ fn clusters_of_blocks() {
         b.store_remote(rank.clone().xor(1), at(shared, 3), at(shared, 2).load());
         b.store_remote(0, at(bits, 3), at(bits, 2).load());
         b.store_remote(rank, at(shared, 0).vector(), at(shared, 0).vector().load());
+        let number = b.shared("w", Elem::I32, [8.into()], BufferLayout::row_major(1), "");
+        b.store_async(1, at(number, 0), at(number, 1).load(), (own, 1.into()));
     });
     says(
         &text,
         &[
             "__global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(64)\n",
             "    mbarrier_arrive_remote(&empty[1], cluster_rank() ^ 1);\n",
-            "    mbarrier_wait_cluster(&empty[1], 0);\n    mbarrier_wait(&full[1], 0);\n",
+            "    mbarrier_wait_cluster(&empty[1], 0);\n    mbarrier_wait_cluster(&full[1], 0);\n",
+            "    mbarrier_wait(&alone[0], 0);\n",
+            "    store_async(&w[0], 1, w[1], &full[1]);\n",
+            "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];",
             "    cluster_barrier();\n",
             "    x[0] = cluster_rank();\n",
             "    store_remote(&y[3], cluster_rank() ^ 1, y[2]);\n",

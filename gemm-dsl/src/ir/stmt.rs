@@ -1,8 +1,8 @@
 //! Statements of a kernel's body.
 
 use super::{
-    Access, Atomic, BufferId, Expr, LoadMatrix, Mbarrier, MemoryOrder, Mma, ProxyFence,
-    RegisterLimit, Scope, TensorCopy, Var, Wgmma, WgmmaSync,
+    Access, Atomic, BufferId, Expr, LoadMatrix, Mbarrier, MbarrierRef, MemoryOrder, Mma,
+    ProxyFence, RegisterLimit, Scope, TensorCopy, Var, Wgmma, WgmmaSync,
 };
 #[cfg(doc)]
 use super::{BufferLayout, Space, Ty};
@@ -56,6 +56,9 @@ pub enum Stmt {
         target: Access,
         /// Value to write, a [`Ty::Vector`] for a vector access.
         value: Expr,
+        /// Mbarrier of that block at which the bytes of an asynchronous store count; `None` for an
+        /// ordinary store.
+        barrier: Option<MbarrierRef>,
     },
     If {
         cond: Expr,

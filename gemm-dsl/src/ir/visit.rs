@@ -96,6 +96,11 @@ impl Kernel {
         found
     }
 
+    /// Returns true if some thread stores asynchronously to shared memory of another block.
+    pub fn stores_asynchronously(&self) -> bool {
+        self.any(|stmt| matches!(stmt, Stmt::StoreRemote { barrier: Some(_), .. }))
+    }
+
     /// Returns true if some thread arrives relaxed at an mbarrier of another block.
     pub fn arrives_relaxed(&self) -> bool {
         let is_relaxed = |op: &MbarrierOp| {
@@ -158,10 +163,11 @@ impl Stmt {
                 index(target, f);
                 value.visit(f);
             }
-            Stmt::StoreRemote { block, target, value } => {
+            Stmt::StoreRemote { block, target, value, barrier } => {
                 block.visit(f);
                 index(target, f);
                 value.visit(f);
+                barrier.iter().for_each(|barrier| barrier.index.visit(f));
             }
             Stmt::If { cond: e, .. } | Stmt::CopyWait { pending: e } => e.visit(f),
             Stmt::For(l) => {

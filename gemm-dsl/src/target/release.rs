@@ -15,5 +15,8 @@ pub const TENSOR_COPIES: Release = (12, 0);
 /// First release that compiles for architectures with clusters of blocks.
 pub const CLUSTERS: Release = (11, 8);
 
+/// First release with asynchronous stores to shared memory of another block.
+pub const ASYNCHRONOUS_STORES: Release = (12, 1);
+
 /// First release with a relaxed arrival at the mbarrier of another block of the cluster.
 pub const RELAXED_ARRIVALS: Release = (12, 8);

@@ -152,7 +152,7 @@ fn every_barrier_is_needed() {
                 };
                 let is_expected = match fault.kind {
                     FaultKind::Race { .. } | FaultKind::Uninitialised { .. } => true,
-                    FaultKind::RemoteStore { .. } => scope == Scope::Cluster,
+                    FaultKind::Mbarrier { .. } => scope == Scope::Cluster,
                     _ => false,
                 };
                 assert!(is_expected, "{fault}");
@@ -161,7 +161,7 @@ fn every_barrier_is_needed() {
         }
     }
     // Two folds: in a cluster one barrier of the block each, in a block two.
-    assert_eq!(removed, [2 * 2 + 2 * 4, 2 * 3]);
+    assert_eq!(removed, [2 * 2 + 2 * 4, 2]);
 }
 
 pub fn trials() -> Vec<Trial> {

@@ -3,7 +3,7 @@
 use super::machine::{Machine, Registers};
 use super::memory::Quad;
 use crate::error::FaultKind;
-use crate::lower::code::RemoteStore;
+use crate::lower::code::{Memory, RemoteStore};
 use crate::mask::{WARP, lanes_of};
 use crate::observe::{AccessKind, BoxedTrap, trap};
 use crate::race::mbarrier::Issuer;
@@ -41,8 +41,14 @@ impl Machine<'_> {
         for lane in lanes_of(mask) {
             let rank = self.rank_in_cluster(named[lane], lane)?;
             lanes_to[rank as usize] |= 1 << lane;
-            self.note_remote_store(rank, lane)?;
+            if store.barrier.is_none() {
+                self.note_remote_store(rank, lane)?;
+            }
         }
+        let slots = match &store.barrier {
+            Some(barrier) => Some(self.barriers(barrier, regs, mask)?),
+            None => None,
+        };
         let offsets = self.checked_offsets(AccessKind::Write, &store.target, regs, mask)?;
         let own = self.rank;
         for rank in 0..self.launch.cluster() {
@@ -51,14 +57,44 @@ impl Machine<'_> {
                 continue;
             }
             self.enter(rank);
-            let observed = self.observe(AccessKind::Write, &store.target, &offsets, lanes);
-            if observed.is_ok() {
+            let stored = match &slots {
+                None => self.observe(AccessKind::Write, &store.target, &offsets, lanes),
+                Some(slots) => lanes_of(lanes)
+                    .try_for_each(|lane| self.value_arrives(&store.target, lane, &offsets, slots)),
+            };
+            if stored.is_ok() {
                 self.write(&store.target, &offsets, &values, lanes);
             }
             self.enter(own);
-            observed?;
+            stored?;
         }
         Ok(())
+    }
+
+    /// Checks and records an asynchronous store of a lane to the current block, and counts its bytes
+    /// at the block's mbarrier.
+    fn value_arrives(
+        &mut self,
+        to: &Memory,
+        lane: usize,
+        offsets: &[u32; WARP],
+        slots: &[usize; WARP],
+    ) -> Result<(), BoxedTrap> {
+        let (slot, thread) =
+            (self.slot_in(slots[lane], self.rank), self.warp as usize * WARP + lane);
+        let race = &mut self.observers.race;
+        let may = self.mbarriers.may_copy(&race.clocks, slot, thread);
+        may.map_err(|wrong| self.wrong(lane, slot, wrong))?;
+        let region = self.region(to);
+        let elements = offsets[lane]..offsets[lane] + 1;
+        let race = &mut self.observers.race;
+        race.async_store(self.warp, lane, region, elements.clone(), slot)?;
+        self.observers.init.write(region, elements);
+        let issuer = Issuer { thread: thread as u32, stmt: self.stmt };
+        let clocks = &mut self.observers.race.clocks;
+        self.mbarriers.release(clocks, slot, thread);
+        let counted = self.mbarriers.count(clocks, slot, issuer, region.elem.size().into());
+        counted.map_err(|wrong| self.wrong(lane, slot, wrong))
     }
 
     /// Checks and records that a lane writes shared memory of a block.

@@ -50,7 +50,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    fn barriers(&mut self, at: &MbarrierRef) -> Barriers {
+    pub(super) fn barriers(&mut self, at: &MbarrierRef) -> Barriers {
         Barriers { declaration: at.barriers.id as u32, index: self.index(&at.index) }
     }
 

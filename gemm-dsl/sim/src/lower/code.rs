@@ -78,6 +78,8 @@ pub(crate) struct RemoteStore {
     pub(crate) block: Index,
     pub(crate) target: Memory,
     pub(crate) value: StoredValue,
+    /// Mbarrier that counts the bytes of an asynchronous store.
+    pub(crate) barrier: Option<Barriers>,
 }
 
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! CUDA spelling of cluster operations.
 
-use super::HelperFamily;
+use super::{HelperFamily, head};
 use crate::cuda::types::{MBARRIER, element_type, vector_type};
 use crate::ir::{
     Access, Elem, Expr, Kernel, MbarrierId, MbarrierOp, MemoryOrder, Scope, Special, Stmt,
@@ -14,6 +14,9 @@ pub(in crate::cuda) const BARRIER: &str = "cluster_barrier();";
 pub(in crate::cuda) fn store(target: &Access) -> &'static str {
     if target.is_vector() { "store_remote_16" } else { "store_remote" }
 }
+
+/// Name of the function that writes shared memory of another block asynchronously.
+pub(in crate::cuda) const STORE: &str = "store_async";
 
 /// Name of the function that arrives at an mbarrier of another block.
 pub(in crate::cuda) fn arrive(order: MemoryOrder) -> &'static str {
@@ -78,15 +81,17 @@ __device__ __forceinline__ void {name}({MBARRIER}* barrier, int block)
 /// Name of the function that waits at an mbarrier at which threads of other blocks arrive.
 pub(in crate::cuda) const WAIT: &str = "mbarrier_wait_cluster";
 
-/// Returns true if threads of other blocks arrive at any of these mbarriers. A waiting thread must
-/// then see the accesses of those threads.
+/// Returns true if threads of other blocks arrive at any of these mbarriers, or store values whose
+/// bytes count there. A waiting thread must then see the accesses of those threads.
 pub(in crate::cuda) fn has_remote_arrivals(k: &Kernel, barriers: MbarrierId) -> bool {
     let mut hears = false;
-    k.visit(&mut |stmt| {
-        if let Stmt::Mbarrier(barrier) = stmt {
+    k.visit(&mut |stmt| match stmt {
+        Stmt::Mbarrier(barrier) => {
             let is_remote = matches!(barrier.op, MbarrierOp::ArriveRemote { .. });
             hears |= is_remote && barrier.at.barriers == barriers;
         }
+        Stmt::StoreRemote { barrier: Some(barrier), .. } => hears |= barrier.barriers == barriers,
+        _ => {}
     });
     hears
 }
@@ -103,8 +108,12 @@ pub(in crate::cuda) fn definition(k: &Kernel, note: &mut impl FnMut((HelperFamil
         Stmt::Barrier(Scope::Cluster) => {
             note((HelperFamily::Cluster, 2), CLUSTER_BARRIER.to_owned())
         }
-        Stmt::StoreRemote { target, .. } => {
-            note((HelperFamily::Cluster, store_rank(target)), store_definition(target));
+        Stmt::StoreRemote { target, barrier, .. } => {
+            let (family, rank) = (HelperFamily::Cluster, store_rank(target));
+            match barrier {
+                None => note((family, rank), store_definition(target)),
+                Some(_) => note((family, 64 + rank), async_definition(target.buffer.elem)),
+            }
         }
         Stmt::Mbarrier(barrier) => {
             if let MbarrierOp::ArriveRemote { order, .. } = barrier.op {
@@ -162,6 +171,39 @@ __device__ __forceinline__ void {name}({ty}* to, int block, {value} value)
     {ty}* there;
     asm volatile(\"mapa.u64 %0, %1, %2;\" : \"=l\"(there) : \"l\"(to), \"r\"(block));
     {there} = value;
+}}
+"
+    )
+}
+
+fn async_definition(elem: Elem) -> String {
+    let ty = element_type(elem);
+    let (suffix, constraint) = match elem {
+        Elem::F32 | Elem::Tf32 => ("f32", "f"),
+        Elem::F64 => ("f64", "d"),
+        Elem::I64 | Elem::U64 => ("b64", "l"),
+        Elem::I32 | Elem::U32 => ("b32", "r"),
+        Elem::F16 | Elem::Bf16 | Elem::I16 | Elem::U16 | Elem::I8 | Elem::U8 => {
+            unreachable!("verify: an asynchronous store has 4 or 8 bytes")
+        }
+    };
+    let head = head(STORE, &format!("{ty}* to, int block, {ty} value, {MBARRIER}* barrier"));
+    format!(
+        "\
+// Writes `value` to this place in the shared memory of block `block` of the cluster, \
+without waiting.
+// Its bytes count at this barrier of that block.
+{head}
+{{
+    const unsigned int place = __cvta_generic_to_shared(to);
+    const unsigned int counts = __cvta_generic_to_shared(barrier);
+    unsigned int there, counts_there;
+    asm volatile(\"mapa.shared::cluster.u32 %0, %1, %2;\" \
+        : \"=r\"(there) : \"r\"(place), \"r\"(block));
+    asm volatile(\"mapa.shared::cluster.u32 %0, %1, %2;\" \
+        : \"=r\"(counts_there) : \"r\"(counts), \"r\"(block));
+    asm volatile(\"st.async.shared::cluster.mbarrier::complete_tx::bytes.{suffix} [%0], %1, [%2];\"
+                 :: \"r\"(there), \"{constraint}\"(value), \"r\"(counts_there) : \"memory\");
 }}
 "
     )

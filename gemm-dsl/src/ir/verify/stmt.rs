@@ -95,7 +95,14 @@ impl Verifier<'_> {
                 self.writable(target)?;
                 require(self.ty(value)? == ty, || "a store of another type".into())
             }
-            Stmt::StoreRemote { block, target, value } => {
+            Stmt::StoreRemote { block, target, value, barrier } => {
+                if let Some(barrier) = barrier {
+                    self.mbarrier_ref(barrier)?;
+                    let size = target.buffer.elem.size();
+                    require(!target.is_vector() && size >= 4, || {
+                        "an asynchronous store of other than 4 or 8 bytes".into()
+                    })?;
+                }
                 let ty = self.access(target)?;
                 let buffer = &self.k.buffers[target.buffer.id];
                 require(buffer.space == Space::Shared, || {

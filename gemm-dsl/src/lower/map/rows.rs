@@ -60,8 +60,8 @@ struct Row {
     team: Expr,
     /// Index of the thread among those of its block that compute the row.
     thread: Expr,
-    /// Alternates between 0 and 1 from row to row, if the exchange of a cluster needs it.
-    turn: Option<Var>,
+    /// Exchange between the blocks of a cluster.
+    exchange: Option<cluster::Exchange>,
     /// Registers with the elements of `[m, n]` operands; `None` for other operands.
     elements: Vec<Option<BufferId>>,
     /// Element of each `[m]` operand.
@@ -182,7 +182,7 @@ fn kernel(
 /// Names that the kernels contain.
 const INTERNAL: [&str; 22] = [
     "row", "item", "lane", "col", "begin", "member", "tid", "step", "warp", "other", "term", "r",
-    "result", "m", "n", "out", "rank", "block", "part", "parts", "first", "turn",
+    "result", "m", "n", "out", "rank", "block", "part", "parts", "first", "round",
 ];
 
 fn title(b: &mut KernelBuilder, plan: &MapPlan, class: RowClass, rows: Rows) {
@@ -257,7 +257,7 @@ impl RowKernel<'_> {
             member,
             team,
             thread,
-            turn: None,
+            exchange: None,
             elements: vec![None; operands],
             of_row: vec![None; operands],
             parts: vec![None; count],

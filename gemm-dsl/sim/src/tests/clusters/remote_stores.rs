@@ -107,3 +107,101 @@ fn a_remote_store_stays_in_its_buffer_and_cluster() {
     assert_eq!(kind, FaultKind::NoSuchBlock { block: 2, blocks: 2 });
     assert!(matches!(storing(other(), 16, [true, true]).kind(), FaultKind::OutOfBounds { .. }));
 }
+
+/// Clusters in which the first warp of each block stores asynchronously to the other block. Both
+/// expect the bytes, and `waits` tells which threads wait.
+fn storing_async(expected: i32, waits: impl Into<Expr>) -> Clusters {
+    let mut c = with_barriers(1);
+    let (barrier, place) = (c.barrier, Access::new(c.to, [1.into(), tid() % 32]));
+    thread(&mut c.k, 0, |b| b.mbarrier_arrive_expect(barrier, 1, expected));
+    let value = block() * 100 + tid();
+    warp(&mut c.k, 0, |b| b.store_async(other(), place, value, (barrier, 1.into())));
+    c.k.if_(waits.into(), |b| b.mbarrier_wait(barrier, 1, 0));
+    c
+}
+
+#[test]
+fn an_asynchronous_store_counts_at_the_other_block() {
+    let mut c = storing_async(128, Expr::truth());
+    c.give_row(1);
+    let expected: Vec<i32> = (0..128).map(|i| 100 * (1 - i / 64) + i % 32).collect();
+    assert_eq!(c.run(), Ok(expected));
+    // Bytes are missing.
+    let FaultKind::Deadlock { waiting, .. } = storing_async(132, Expr::truth()).kind() else {
+        panic!("the phase does not complete")
+    };
+    assert!(
+        waiting.iter().all(|warp| {
+            matches!(warp.waits_for, WaitReason::Phase { arrivals: 0, bytes: 4, .. })
+        })
+    );
+}
+
+#[test]
+fn an_asynchronous_store_is_complete_after_a_wait() {
+    // A barrier of the cluster completes no asynchronous store.
+    let mut c = storing_async(128, tid().equals(0));
+    c.k.cluster_barrier();
+    c.give_row(1);
+    assert!(c.run().is_ok());
+    let mut c = storing_async(128, tid().equals(0));
+    c.give_row(1);
+    let kind = c.kind();
+    let FaultKind::Race { place, writes: false, earlier } = &kind else { panic!("{kind}") };
+    assert!(place.buffer == "x" && earlier.by_copy(), "{kind}");
+    let left = wrong(storing_async(128, tid().lt(0)).kind());
+    assert_eq!(left.1, MbarrierFault::LeftBehind);
+}
+
+#[test]
+fn a_wait_orders_what_the_storing_thread_did() {
+    // Each block writes an element of `out` before its store; the other block reads it.
+    let speaking = |before: bool| {
+        let mut c = with_barriers(1);
+        let (barrier, out) = (c.barrier, c.out);
+        let place = Access::new(c.to, [1.into(), 0.into()]);
+        thread(&mut c.k, 0, |b| {
+            b.mbarrier_arrive_expect(barrier, 1, 4);
+            if before {
+                b.store(at(out, block()), block() + 5);
+            }
+            b.store_async(other(), place, 1, (barrier, 1.into()));
+            if !before {
+                b.store(at(out, block()), block() + 5);
+            }
+        });
+        c.k.mbarrier_wait(barrier, 1, 0);
+        first_of(&mut c.k, 0, |b| {
+            let value = load(out, 1);
+            b.store(at(out, 2), value);
+        });
+        c
+    };
+    assert_eq!(speaking(true).run().map(|numbers| numbers[2]), Ok(6));
+    assert!(matches!(speaking(false).kind(), FaultKind::Race { .. }));
+}
+
+#[test]
+fn an_asynchronous_store_overwrites_what_has_been_read() {
+    let storing = |ordered: bool| {
+        let mut c = with_barriers(1);
+        let (barrier, place) =
+            (c.barrier, |c: &Clusters| Access::new(c.to, [1.into(), tid() % 32]));
+        let own = place(&c);
+        warp(&mut c.k, 0, |b| b.store(own, tid()));
+        c.k.barrier();
+        c.give_row(1);
+        if ordered {
+            c.k.cluster_barrier();
+        }
+        thread(&mut c.k, 0, |b| b.mbarrier_arrive_expect(barrier, 1, 128));
+        let to = place(&c);
+        warp(&mut c.k, 0, |b| b.store_async(other(), to, 7, (barrier, 1.into())));
+        c.k.mbarrier_wait(barrier, 1, 0);
+        c
+    };
+    let expected: Vec<i32> = (0..128).map(|i| i % 32).collect();
+    // No proxy fence is needed.
+    assert_eq!(storing(true).run(), Ok(expected));
+    assert!(matches!(storing(false).kind(), FaultKind::Race { writes: true, .. }));
+}

@@ -69,6 +69,25 @@ fn a_remote_store_has_a_block_and_shared_memory() {
 }
 
 #[test]
+fn an_asynchronous_store_has_a_barrier_and_four_or_eight_bytes() {
+    let storing = |elem: Elem, vector: bool, barrier: usize| {
+        of(2, |b, _| {
+            let shared = b.shared("x", elem, [8.into()], BufferLayout::row_major(1), "");
+            _ = b.mbarriers("full", 1, "");
+            let place = Access::new(shared, [0.into()]);
+            let place = if vector { place.vector() } else { place };
+            let value = place.clone().load();
+            b.store_async(1, place, value, (MbarrierId { id: barrier }, 0.into()));
+        })
+    };
+    let kernel = storing(Elem::F64, false, 0).finish().expect("a sound kernel");
+    assert_eq!((kernel.min_arch(), kernel.contract().min_release), (90, (12, 1)));
+    breaks(storing(Elem::F16, false, 0), "an asynchronous store of other than 4 or 8 bytes");
+    breaks(storing(Elem::F32, true, 0), "an asynchronous store of other than 4 or 8 bytes");
+    breaks(storing(Elem::F32, false, 1), "unknown barriers");
+}
+
+#[test]
 fn a_cluster_has_one_to_eight_blocks() {
     for blocks in [0, 9] {
         breaks(of(blocks, |_, _| ()), &format!("a cluster of {blocks} blocks"));

@@ -5,9 +5,28 @@ use super::super::thread;
 use super::{Cluster, Row, RowKernel};
 use crate::expr::RowPart;
 use crate::ir::{
-    Access, BufferId, BufferLayout, Change, Expr, For, KernelBuilder, Special, Stmt, Unroll, Var,
+    Access, BufferId, BufferLayout, Change, Const, Expr, For, KernelBuilder, MbarrierId,
+    ProxyFence, Special, Stmt, Unroll, Var,
 };
 use crate::spec::Along;
+
+/// Exchange of values between the blocks of a cluster. Each block stores its values in all blocks.
+#[derive(Clone, Copy)]
+pub(super) struct Exchange {
+    blocks: Const,
+    /// A barrier for each pass, or two that alternate from row to row.
+    barriers: MbarrierId,
+    /// Number of rows before the current one.
+    round: Var,
+    alternates: bool,
+}
+
+impl Exchange {
+    /// Index of the memory for a row, which alternates between 0 and 1 if there is one pass.
+    pub(super) fn turn(self) -> Option<Expr> {
+        self.alternates.then(|| Expr::from(self.round) % 2)
+    }
+}
 
 impl RowKernel<'_> {
     /// Computes the rows of a cluster, one after the other.
@@ -27,17 +46,11 @@ impl RowKernel<'_> {
             });
             b.push(Stmt::CopyCommit);
         }
-        // A second pass separates the exchanges of two rows.
-        let turn = (self.passes() == 1).then(|| {
-            b.comment("Memory for the exchange between blocks, which alternates from row to row.");
-            b.mut_("turn", 0)
-        });
-        b.comment("All blocks of the cluster have started before one writes to another.");
-        b.cluster_barrier();
+        let exchange = self.exchange(b, cluster);
         let head = For::below(first, self.arrays.m).change(Change::Add(cluster.count.into()));
         b.loop_("row", head, |b, at| {
             let mut row = row_of(at.into());
-            row.turn = turn;
+            row.exchange = Some(exchange);
             row.of_row = self.row_elements(b, &row.row);
             self.registers(b, &mut row, |_| true);
             if has_next {
@@ -53,9 +66,7 @@ impl RowKernel<'_> {
                 self.load(b, &row, &Expr::I32(0));
             }
             self.compute(b, &mut row);
-            if let Some(turn) = turn {
-                b.assign(turn, Expr::from(1) - Expr::from(turn));
-            }
+            b.assign(exchange.round, Expr::from(exchange.round) + 1);
         });
     }
 
@@ -124,38 +135,67 @@ impl RowKernel<'_> {
         });
     }
 
+    /// Initialises the mbarriers of the exchange between the blocks.
+    fn exchange(&self, b: &mut KernelBuilder, cluster: Cluster) -> Exchange {
+        // The exchange of another pass, or of the previous row, shows that all blocks have read the
+        // values which the next exchange overwrites.
+        let slots = self.passes().max(2) as i32;
+        let barriers = b.mbarriers("values", slots, "for the values of all blocks, in each pass");
+        b.if_(thread().equals(0), |b| {
+            for slot in 0..slots {
+                b.mbarrier_init(barriers, slot, 1);
+            }
+            b.proxy_fence(ProxyFence::MbarrierInit);
+        });
+        b.comment("All blocks of the cluster have started, and see the barriers.");
+        b.cluster_barrier();
+        let round = b.mut_("round", 0);
+        Exchange { blocks: cluster.blocks, barriers, round, alternates: self.passes() == 1 }
+    }
+
     /// Folds the values of the blocks of a cluster. Every thread gets the result.
     pub(super) fn fold_blocks(
         &self,
         b: &mut KernelBuilder,
         row: &Row,
         vars: &[(usize, &RowPart, Var)],
-        cluster: Cluster,
+        exchange: Exchange,
     ) {
-        let blocks = cluster.blocks;
+        let Exchange { blocks, barriers, round, alternates } = exchange;
         let mut shared = Vec::new();
         for (nth, part, _) in vars {
             let name = format!("{}_of_blocks", self.names[*nth]);
             let meaning = format!("`{}` of each block", self.names[*nth]);
-            let dims: Vec<Expr> = match row.turn {
-                Some(_) => vec![2.into(), blocks.into()],
-                None => vec![blocks.into()],
+            let dims: Vec<Expr> = match alternates {
+                true => vec![2.into(), blocks.into()],
+                false => vec![blocks.into()],
             };
             let layout = BufferLayout::row_major(dims.len());
             shared.push(b.shared(&name, part.elem(), dims, layout, meaning));
         }
-        let place = |shared: BufferId, block: Expr| {
-            let turn = row.turn.map(Expr::from);
-            Access::new(shared, turn.into_iter().chain([block]))
+        let turn = || Expr::from(round) % 2;
+        let (slot, parity) = match alternates {
+            true => (turn(), Expr::from(round) / 2 % 2),
+            false => {
+                let pass = vars.first().map_or(0, |(_, part, _)| part.pass);
+                (Expr::I32(pass as i32), turn())
+            }
         };
-        b.comment("Every block gets the results of all blocks, and folds them in their order.");
+        let place = |shared: BufferId, block: Expr| {
+            Access::new(shared, exchange.turn().into_iter().chain([block]))
+        };
+        b.comment("Every block gets the values of all blocks, and folds them in their order.");
+        let bytes: u32 = vars.iter().map(|(_, part, _)| part.elem().size()).sum();
+        b.if_(row.thread.clone().equals(0), |b| {
+            b.mbarrier_arrive_expect(barriers, slot.clone(), Expr::from(blocks) * bytes as i32);
+        });
         b.if_(row.thread.clone().lt(blocks), |b| {
             for ((_, _, var), shared) in vars.iter().zip(&shared) {
                 let place = place(*shared, Special::ClusterRank.into());
-                b.store_remote(row.thread.clone(), place, *var);
+                b.store_async(row.thread.clone(), place, *var, (barriers, slot.clone()));
             }
         });
-        b.cluster_barrier();
+        b.mbarrier_wait(barriers, slot, parity);
         for ((_, _, var), shared) in vars.iter().zip(&shared) {
             b.assign(*var, place(*shared, Expr::I32(0)).load());
         }
