@@ -15,9 +15,7 @@ use super::counters::{IrClass, IrCost, Site};
 use super::launch::Launch;
 use super::region::slots_of;
 use crate::lower::code::expr::{Lane, Lazy, Uniform};
-use crate::lower::code::{
-    AsyncCopy, Code, Instr, LoopState, Op, RemoteStore, Slots, StoredValue, Update,
-};
+use crate::lower::code::{AsyncCopy, Code, Instr, LoopState, Op, Slots, StoredValue, Update};
 use enclosing_loops::EnclosingLoops;
 use gemm_dsl::ir::{
     Access, Atomic, AtomicOp, BufferId, BufferLayout, Expr, Guard, Loop, Space, Stmt, Ty, Var,
@@ -239,12 +237,7 @@ impl<'k> Lowering<'_, 'k> {
             }
             Stmt::Store { target, value } => self.store(target, value),
             Stmt::StoreRemote { block, target, value, barrier } => {
-                let value = self.value(target.ty(), value);
-                let (block, target) = (self.index(block), self.memory(target));
-                let barrier = barrier.as_ref().map(|barrier| self.barriers(barrier));
-                self.cost.add(IrClass::SharedStore);
-                self.code.stored[target.region as usize] = true;
-                self.emit(Op::StoreRemote(Box::new(RemoteStore { block, target, value, barrier })));
+                self.store_remote(block, target, value, barrier.as_ref());
             }
             Stmt::If { cond, then, otherwise } => self.branch(cond, then, otherwise),
             Stmt::For(l) => self.repeat(l),

@@ -95,6 +95,19 @@ fn print(out: &mut Printer<'_>, stmt: &Stmt) {
     }
 }
 
+/// Text of a store to shared memory of another block; empty for other statements.
+fn store_remote(k: &Kernel, stmt: &Stmt) -> String {
+    let Stmt::StoreRemote { block, target, value, barrier } = stmt else { return String::new() };
+    let (place, block, value) = (element(k, target), text(k, block), text(k, value));
+    match barrier {
+        None => format!("{}(&{place}, {block}, {value});", helper::cluster::store(target)),
+        Some(barrier) => {
+            let barrier = asynchronous::barrier(k, barrier);
+            format!("{}(&{place}, {block}, {value}, &{barrier});", helper::cluster::STORE)
+        }
+    }
+}
+
 /// Text of a statement that fits on one line.
 fn simple(k: &Kernel, stmt: &Stmt) -> String {
     let name = |v: &Var| k[*v].name.as_str();
@@ -115,18 +128,7 @@ fn simple(k: &Kernel, stmt: &Stmt) -> String {
             }
             assignment(k, place, &Expr::Load(target.clone()), value)
         }
-        Stmt::StoreRemote { block, target, value, barrier } => {
-            let (place, block, value) = (element(k, target), text(k, block), text(k, value));
-            match barrier {
-                None => {
-                    format!("{}(&{place}, {block}, {value});", helper::cluster::store(target))
-                }
-                Some(barrier) => {
-                    let barrier = asynchronous::barrier(k, barrier);
-                    format!("{}(&{place}, {block}, {value}, &{barrier});", helper::cluster::STORE)
-                }
-            }
-        }
+        Stmt::StoreRemote { .. } => store_remote(k, stmt),
         Stmt::Barrier(scope) => sync::barrier(*scope).into(),
         Stmt::NamedBarrier { id, threads, wait } => {
             format!("{}({id}, {threads});", sync::named_barrier(*wait))

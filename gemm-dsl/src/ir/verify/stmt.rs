@@ -96,22 +96,7 @@ impl Verifier<'_> {
                 require(self.ty(value)? == ty, || "a store of another type".into())
             }
             Stmt::StoreRemote { block, target, value, barrier } => {
-                if let Some(barrier) = barrier {
-                    self.mbarrier_ref(barrier)?;
-                    let size = target.buffer.elem.size();
-                    require(!target.is_vector() && size >= 4, || {
-                        "an asynchronous store of other than 4 or 8 bytes".into()
-                    })?;
-                }
-                let ty = self.access(target)?;
-                let buffer = &self.k.buffers[target.buffer.id];
-                require(buffer.space == Space::Shared, || {
-                    format!("a store to {} of another block, which is not shared", buffer.name)
-                })?;
-                require(self.ty(block)? == Ty::I32, || {
-                    "a block of the cluster that is not I32".into()
-                })?;
-                require(self.ty(value)? == ty, || "a store of another type".into())
+                self.store_remote(block, target, value, barrier.as_ref())
             }
             Stmt::If { cond, then, otherwise } => {
                 require(self.ty(cond)? == Ty::Bool, || "a condition is not Bool".into())?;

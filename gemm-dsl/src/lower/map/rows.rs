@@ -96,36 +96,7 @@ fn kernel(
     }
     // A result may be the same array as an operand.
     b.in_place();
-    let numbered =
-        (0..expression.parts.len()).flat_map(|nth| [format!("term{nth}"), format!("other{nth}")]);
-    let mut spelt = Names::without(INTERNAL.into_iter().map(str::to_owned).chain(numbered));
-    let names: Vec<String> = expression.parts.iter().map(|part| spelt.fresh(&part.name)).collect();
-    let parts = expression.parts.iter().zip(&names).map(|(part, name)| {
-        let (function, meaning) = match part.kind {
-            RowPartKind::Fold { .. } => {
-                (format!("{name}_at"), format!("Value that `{name}` folds."))
-            }
-            RowPartKind::Value => (format!("{name}_of_row"), format!("`{name}` of a row.")),
-        };
-        if part.closure.is_parameter() {
-            return None;
-        }
-        let function = spelt.fresh(&function);
-        Some(part.closure.lower_described(&mut b, &function, &part.typing, &meaning))
-    });
-    let parts = parts.collect();
-    let count = expression.results.len();
-    let results = expression.results.iter().enumerate().map(|(nth, result)| {
-        if result.closure.is_parameter() {
-            return None;
-        }
-        let (name, meaning) = match count {
-            1 => ("result".to_owned(), "Result of the spec.".to_owned()),
-            _ => (format!("result_{nth}"), format!("Result {nth} of the spec.")),
-        };
-        Some(result.closure.lower_described(&mut b, &name, &result.typing, &meaning))
-    });
-    let results = results.collect();
+    let Functions { names, parts, results } = functions(&mut b, expression);
     let block = b.constant("BLOCK", class.block as i32, "threads per block");
     let blocks = (class.cluster > 1).then(|| {
         let blocks = b.constant("CLUSTER", class.cluster as i32, "blocks per row");
@@ -177,6 +148,48 @@ fn kernel(
     };
     kernel.build(&mut b, rows_of_block);
     b.finish()
+}
+
+/// Device functions of an expression, with the names of its parts in the source.
+struct Functions {
+    names: Vec<String>,
+    parts: Vec<Function>,
+    results: Vec<Function>,
+}
+
+/// Declares the device functions of the parts and of the results.
+fn functions(b: &mut KernelBuilder, expression: &RowExpression) -> Functions {
+    let numbered =
+        (0..expression.parts.len()).flat_map(|nth| [format!("term{nth}"), format!("other{nth}")]);
+    let mut spelt = Names::without(INTERNAL.into_iter().map(str::to_owned).chain(numbered));
+    let names: Vec<String> = expression.parts.iter().map(|part| spelt.fresh(&part.name)).collect();
+    let parts = expression.parts.iter().zip(&names).map(|(part, name)| {
+        let (function, meaning) = match part.kind {
+            RowPartKind::Fold { .. } => {
+                (format!("{name}_at"), format!("Value that `{name}` folds."))
+            }
+            RowPartKind::Value => (format!("{name}_of_row"), format!("`{name}` of a row.")),
+        };
+        if part.closure.is_parameter() {
+            return None;
+        }
+        let function = spelt.fresh(&function);
+        Some(part.closure.lower_described(b, &function, &part.typing, &meaning))
+    });
+    let parts = parts.collect();
+    let count = expression.results.len();
+    let results = expression.results.iter().enumerate().map(|(nth, result)| {
+        if result.closure.is_parameter() {
+            return None;
+        }
+        let (name, meaning) = match count {
+            1 => ("result".to_owned(), "Result of the spec.".to_owned()),
+            _ => (format!("result_{nth}"), format!("Result {nth} of the spec.")),
+        };
+        Some(result.closure.lower_described(b, &name, &result.typing, &meaning))
+    });
+    let results = results.collect();
+    Functions { names, parts, results }
 }
 
 /// Names that the kernels contain.
