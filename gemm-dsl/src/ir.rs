@@ -140,15 +140,20 @@
 //! **Clusters.** Groups of [`Kernel::cluster`] blocks, neighbours along x, form clusters. The
 //! blocks of a cluster run concurrently. [`Special::ClusterRank`] is a block's index in its
 //! cluster. [`Scope::Cluster`] covers the threads of all blocks of the cluster, and only barriers
-//! may use it. Each block has its own shared memory. Two operations access another block's shared
-//! memory, at the variable that has the same name there. A [`TensorCopy`] with a
+//! may use it. Each block has its own shared memory. Three operations access another block's shared
+//! memory, at the variable that has the same name there. A [`Stmt::StoreRemote`] is an ordinary
+//! access of its thread to that memory. It must be ordered after the start of some thread of the
+//! target block, which a barrier of the cluster achieves. With an mbarrier, the store is
+//! asynchronous, like a copy whose bytes count at this mbarrier of the target block, and uses the
+//! generic proxy. A thread that waits for the phase there is also ordered after everything that the
+//! storing thread did before. A [`TensorCopy`] with a
 //! [`multicast`](TensorCopy::multicast) reads the array once and writes the shared memory of
 //! several blocks of the cluster. The bytes that a block receives count at the mbarrier of that
 //! block. A thread that waits for the phase there is also ordered after the phases that the issuer
 //! was ordered after, but after no other operation of the issuer. A [`MbarrierOp::ArriveRemote`]
 //! arrives at a barrier of another block. The thread that initialised the barrier must have
 //! published it by a [`ProxyFence::MbarrierInit`]. A relaxed arrival orders the copies, matrix
-//! instructions and waits that its thread is ordered after, but no accesses of threads. Both
+//! instructions and waits that its thread is ordered after, but no accesses of threads. All three
 //! operations must be ordered before the exit of some thread of the target block. A kernel with
 //! clusters has no atomics.
 //!

@@ -29,7 +29,7 @@ use crate::program::{CachedProgram, KernelLoad};
 use cudarc::driver::{CudaView, CudaViewMut};
 use event::Event;
 use gemm_dsl::ir::Elem;
-use gemm_dsl::ir::contract::Region;
+use gemm_dsl::ir::contract::{Contract, Region};
 use gemm_dsl::ir::program::KernelId;
 use gemm_dsl::target::element::Element;
 use gpu::{Access, SliceUse, UseLog};
@@ -146,6 +146,11 @@ pub trait Backend: Sized + 'static {
     /// Records whether the memory from [`scratch_of_zeros`](Self::scratch_of_zeros) holds zeros:
     /// false from the program's first launch on, true after its last launch.
     fn holds_zeros(workspace: &mut Self::Workspace<'_>, holds: bool);
+
+    /// Returns true if the device has the instructions of a kernel.
+    fn runs(&self, _: &Contract) -> bool {
+        true
+    }
 
     /// Loads the machine code of a kernel and returns the load time, or `None` if the code was
     /// loaded before. The simulator loads nothing.

@@ -13,7 +13,7 @@ use crate::report::{LaunchReport, LoadTimes};
 use crate::shape::{AXES, CallBatch, Shape};
 use crate::trace::span;
 use gemm_dsl::ir::Operand;
-use gemm_dsl::ir::contract::{self, ArrayAxis, Region, meet};
+use gemm_dsl::ir::contract::{self, ArrayAxis, Contract, Region, meet};
 use gemm_dsl::ir::program::{
     CallCache, KernelArgument, KernelId, KernelLaunch, ProgramBackend, ProgramValues, TempFill,
     Temporary,
@@ -214,6 +214,10 @@ impl<'a, B: Backend> ProgramBackend for Run<'a, '_, B> {
 
     fn call_cache(&self) -> Option<&CallCache> {
         Some(self.program.calls())
+    }
+
+    fn runs(&self, contract: &Contract) -> bool {
+        self.backend.runs(contract)
     }
 
     fn prepare(&mut self, kernel: KernelId) -> Result<()> {

@@ -76,7 +76,11 @@ pub fn load(device: &Device, program: &CachedProgram) -> Result<()> {
 }
 
 fn ready(device: &Device, program: &CachedProgram, id: KernelId) -> Result<Option<KernelLoad>> {
-    dispatch!(device, on => on.backend.ready(program, id))
+    let contract = program.contract(id);
+    dispatch!(device, on => match contract.is_optional && !on.backend.runs(contract) {
+        true => Ok(None),
+        false => on.backend.ready(program, id),
+    })
 }
 
 /// Results of all items, in the order of the items, computed by at most one thread per processor.

@@ -1,6 +1,7 @@
 //! Elementwise kernels: random expressions over operands of all kinds, types and layouts.
 
 mod gpu;
+mod row_clusters;
 mod rows;
 
 use gemm_dsl::ir::Variant;
@@ -88,6 +89,7 @@ pub fn trials() -> Vec<Trial> {
     let trials = [
         simulated![results_are_exact, overlaps_are_errors, shapes_must_agree, types_must_agree,],
         rows::trials(),
+        row_clusters::trials(),
         gpu::trials(),
     ];
     trials.into_iter().flatten().collect()

@@ -69,7 +69,10 @@ fn compile_all(stage: &PinnedSpec) -> Result<Vec<Row>, Error> {
         let architectures = match contract.is_specific {
             true => vec![Arch::sm(contract.min_arch).specific()],
             false if gemm_cases::is_thinned() => vec![Arch::sm(OF_GATE)],
-            false => ARCHITECTURES.map(Arch::sm).to_vec(),
+            false => {
+                let needed = ARCHITECTURES.into_iter().filter(|arch| *arch >= contract.min_arch);
+                needed.map(Arch::sm).collect()
+            }
         };
         for arch in architectures {
             let compiled = nvrtc::log(&kernel.name, &source, arch)?;
@@ -141,11 +144,16 @@ fn table(rows: &[Row]) -> Result<String, std::fmt::Error> {
 /// spill.
 const SPILLS: (&str, &str) = ("45_mma_converted_bf16x6", "sm_80");
 
+/// Spec and kernel that spill a few bytes on all architectures: two blocks of a cluster share an
+/// SM, which leaves 64 registers to a thread.
+const TIGHT: (&str, &str) = ("softmax", "cluster");
+
 fn no_spills(stage: &PinnedSpec, rows: &[Row]) -> Result<(), Failed> {
     let mut text = String::new();
     for Row { kernel, arch, resources, .. } in rows {
         let spills = resources.spill_stores + resources.spill_loads > 0;
-        let expected = (&*stage.stem, &*arch.to_string()) == SPILLS && *kernel == "vector";
+        let on_old = (&*stage.stem, &*arch.to_string()) == SPILLS && *kernel == "vector";
+        let expected = on_old || (&*stage.stem, *kernel) == TIGHT;
         if spills != expected {
             let expected = if expected { "spills" } else { "no spills" };
             writeln!(text, "{} {kernel} on {arch}, expected {expected}: {resources}", stage.stem)?;

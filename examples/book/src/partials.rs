@@ -211,7 +211,9 @@ fn given(kernel: &Kernel, stmt: &Stmt) -> Option<Elem> {
             Ty::Scalar(elem) => Some(elem),
             _ => None,
         },
-        Stmt::Store { target, .. } => Some(kernel.buffers[target.buffer.id].elem),
+        Stmt::Store { target, .. } | Stmt::StoreRemote { target, .. } => {
+            Some(kernel.buffers[target.buffer.id].elem)
+        }
         _ => None,
     }
 }

@@ -219,6 +219,7 @@ fn part(stmt: &Stmt) -> Option<RemovablePart> {
         | Stmt::Registers { .. }
         | Stmt::Choose { .. }
         | Stmt::Store { .. }
+        | Stmt::StoreRemote { .. }
         | Stmt::If { .. }
         | Stmt::For(_)
         | Stmt::Section(_)

@@ -15,6 +15,7 @@ pub(crate) mod mbarrier;
 pub(crate) mod memory;
 pub(crate) mod mma;
 pub(crate) mod pointer;
+pub(crate) mod remote_store;
 pub(crate) mod undo_log;
 pub(crate) mod warp;
 pub(crate) mod warpgroup;

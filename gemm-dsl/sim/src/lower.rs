@@ -236,6 +236,9 @@ impl<'k> Lowering<'_, 'k> {
                 self.emit(Op::Advance(Box::new((pointer, by))));
             }
             Stmt::Store { target, value } => self.store(target, value),
+            Stmt::StoreRemote { block, target, value, barrier } => {
+                self.store_remote(block, target, value, barrier.as_ref());
+            }
             Stmt::If { cond, then, otherwise } => self.branch(cond, then, otherwise),
             Stmt::For(l) => self.repeat(l),
             Stmt::Section(section) => self.block(&section.body),

@@ -11,5 +11,6 @@ pub(crate) mod model;
 pub(crate) mod named_barrier;
 pub(crate) mod persistent_map;
 pub(crate) mod release_sequence;
+pub(crate) mod remote_stores;
 pub(crate) mod shadow;
 pub(crate) mod vector_clock;

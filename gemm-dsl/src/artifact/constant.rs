@@ -154,7 +154,7 @@ structs! {
     Launch<HostExpr> { choose, bind, extents }
     Contract {
         kernel, variant, params, requires, block, grid, cluster, shared_bytes, shared_is_dynamic,
-        min_arch, min_release, is_specific,
+        min_arch, min_release, is_specific, is_optional,
     }
     ArrayParameter {
         name, operand, elem, is_read, is_written, is_atomic, is_transposed, map, count, dims,

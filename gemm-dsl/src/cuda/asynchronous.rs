@@ -66,7 +66,7 @@ pub(super) fn print(out: &mut Printer<'_>, stmt: &Stmt) {
     }
 }
 
-fn barrier(k: &Kernel, at: &MbarrierRef) -> String {
+pub(super) fn barrier(k: &Kernel, at: &MbarrierRef) -> String {
     format!("{}[{}]", k[at.barriers].name, text(k, &at.index))
 }
 

@@ -77,6 +77,7 @@ fn print(out: &mut Printer<'_>, stmt: &Stmt) {
         | Stmt::Mut { .. }
         | Stmt::Assign { .. }
         | Stmt::Store { .. }
+        | Stmt::StoreRemote { .. }
         | Stmt::Barrier(_)
         | Stmt::NamedBarrier { .. }
         | Stmt::Fence { .. }
@@ -90,6 +91,19 @@ fn print(out: &mut Printer<'_>, stmt: &Stmt) {
         | Stmt::CopyWait { .. } => {
             let line = simple(k, stmt);
             out.line(line);
+        }
+    }
+}
+
+/// Text of a store to shared memory of another block; empty for other statements.
+fn store_remote(k: &Kernel, stmt: &Stmt) -> String {
+    let Stmt::StoreRemote { block, target, value, barrier } = stmt else { return String::new() };
+    let (place, block, value) = (element(k, target), text(k, block), text(k, value));
+    match barrier {
+        None => format!("{}(&{place}, {block}, {value});", helper::cluster::store(target)),
+        Some(barrier) => {
+            let barrier = asynchronous::barrier(k, barrier);
+            format!("{}(&{place}, {block}, {value}, &{barrier});", helper::cluster::STORE)
         }
     }
 }
@@ -114,6 +128,7 @@ fn simple(k: &Kernel, stmt: &Stmt) -> String {
             }
             assignment(k, place, &Expr::Load(target.clone()), value)
         }
+        Stmt::StoreRemote { .. } => store_remote(k, stmt),
         Stmt::Barrier(scope) => sync::barrier(*scope).into(),
         Stmt::NamedBarrier { id, threads, wait } => {
             format!("{}({id}, {threads});", sync::named_barrier(*wait))
@@ -292,7 +307,7 @@ fn is_vector_accessed(k: &Kernel, buffer: &Buffer) -> bool {
         }
     });
     k.visit(&mut |stmt| match stmt {
-        Stmt::Store { target, .. } => note(target),
+        Stmt::Store { target, .. } | Stmt::StoreRemote { target, .. } => note(target),
         Stmt::CopyAsync { target, source, .. } => {
             note(target);
             note(source);

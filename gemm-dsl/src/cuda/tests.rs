@@ -211,17 +211,37 @@ fn clusters_of_blocks() {
         b.mbarrier_arrive_remote(barriers, 1, Expr::from(Special::ClusterRank).xor(1));
         b.mbarrier_wait(barriers, 1, 0);
         b.mbarrier_wait(own, 1, 0);
+        let alone = b.mbarriers("alone", 1, "");
+        b.mbarrier_wait(alone, 0, 0);
         b.cluster_barrier();
         b.store(at(x, 0), Special::ClusterRank);
+        let shared = b.shared("y", Elem::F16, [8.into()], BufferLayout::row_major(1), "");
+        let bits = b.shared("z", Elem::U16, [8.into()], BufferLayout::row_major(1), "");
+        let rank = Expr::from(Special::ClusterRank);
+        b.store_remote(rank.clone().xor(1), at(shared, 3), at(shared, 2).load());
+        b.store_remote(0, at(bits, 3), at(bits, 2).load());
+        b.store_remote(rank, at(shared, 0).vector(), at(shared, 0).vector().load());
+        let number = b.shared("w", Elem::I32, [8.into()], BufferLayout::row_major(1), "");
+        b.store_async(1, at(number, 0), at(number, 1).load(), (own, 1.into()));
     });
     says(
         &text,
         &[
             "__global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(64)\n",
             "    mbarrier_arrive_remote(&empty[1], cluster_rank() ^ 1);\n",
-            "    mbarrier_wait_cluster(&empty[1], 0);\n    mbarrier_wait(&full[1], 0);\n",
+            "    mbarrier_wait_cluster(&empty[1], 0);\n    mbarrier_wait_cluster(&full[1], 0);\n",
+            "    mbarrier_wait(&alone[0], 0);\n",
+            "    store_async(&w[0], 1, w[1], &full[1]);\n",
+            "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];",
             "    cluster_barrier();\n",
             "    x[0] = cluster_rank();\n",
+            "    store_remote(&y[3], cluster_rank() ^ 1, y[2]);\n",
+            "    store_remote(&z[3], 0, z[2]);\n",
+            "    store_remote_16(&y[0], cluster_rank(), load16(&y[0]));\n",
+            "void store_remote(unsigned short* to, int block, unsigned short value)\n",
+            "void store_remote_16(unsigned short* to, int block, uint4 value)\n",
+            "asm volatile(\"mapa.u64 %0, %1, %2;\" : \"=l\"(there) : \"l\"(to), \"r\"(block));\n",
+            "    *reinterpret_cast<uint4*>(there) = value;\n",
             "mov.u32 %0, %%cluster_ctarank;",
             "barrier.cluster.arrive.release;",
             "barrier.cluster.wait.acquire;",
@@ -231,6 +251,8 @@ fn clusters_of_blocks() {
             "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;",
         ],
     );
+    // Types with the same name in CUDA C++ share the function.
+    assert_eq!(text.matches("void store_remote(").count(), 1);
 }
 
 #[test]

@@ -46,6 +46,7 @@ impl KernelBuilder {
             geometry,
             cluster: 1,
             cluster_name: None,
+            is_optional: false,
             narrow_addresses: false,
             in_place: false,
             launch_bounds: None,
@@ -68,6 +69,12 @@ impl KernelBuilder {
 
     pub fn geometry(&mut self, geometry: Geometry) {
         self.kernel.geometry = geometry;
+    }
+
+    /// Lets launches skip the kernel on GPUs that cannot run it. A later kernel of the launch must
+    /// compute the same bits.
+    pub fn optional(&mut self) {
+        self.kernel.is_optional = true;
     }
 
     /// Groups `blocks` blocks that are neighbours along x into clusters. A launch is rejected if

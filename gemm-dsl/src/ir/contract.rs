@@ -73,6 +73,9 @@ pub struct Contract {
     /// True if it uses instructions that only this architecture has, so that it must be compiled
     /// for exactly that one, as `sm_90a`.
     pub is_specific: bool,
+    /// True if a launch skips the kernel on a GPU that cannot run it. A later kernel of the launch
+    /// then computes the same bits.
+    pub is_optional: bool,
 }
 
 /// A kernel parameter and the facts about it that a launch needs.
@@ -226,7 +229,14 @@ impl Contract {
             min_arch,
             min_release,
             is_specific: specific,
+            is_optional: k.is_optional,
         })
+    }
+
+    /// Returns true if GPUs of this architecture, such as 90 for `sm_90`, have the kernel's
+    /// instructions.
+    pub fn runs_on(&self, arch: u32) -> bool {
+        if self.is_specific { self.min_arch == arch } else { self.min_arch <= arch }
     }
 
     /// Buffer parameters in launch order.
@@ -279,7 +289,9 @@ fn accessed(k: &Kernel) -> [Vec<bool>; 3] {
             }
         });
         match stmt {
-            Stmt::Store { target, .. } => written[whole(target.buffer)] = true,
+            Stmt::Store { target, .. } | Stmt::StoreRemote { target, .. } => {
+                written[whole(target.buffer)] = true
+            }
             Stmt::CopyAsync { target, source, .. } => {
                 written[whole(target.buffer)] = true;
                 read[whole(source.buffer)] = true;

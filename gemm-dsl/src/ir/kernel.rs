@@ -75,6 +75,8 @@ pub struct Kernel {
     pub cluster: u32,
     /// Number of blocks of a cluster as an expression of constants, for `__cluster_dims__`.
     pub cluster_name: Option<Expr>,
+    /// True if a launch skips the kernel on a GPU that cannot run it.
+    pub is_optional: bool,
     /// True if asynchronous copies pass shared-memory addresses as 32-bit words instead of
     /// pointers. This affects only the compiler's register allocation.
     pub narrow_addresses: bool,

@@ -7,7 +7,8 @@
 //! return the handles for expressions.
 //!
 //! A launch may list several kernels that compute the same bits but have different contracts. The
-//! first kernel whose contract the arguments meet is launched.
+//! first kernel whose contract the arguments meet is launched. A kernel may be optional: GPUs
+//! without its instructions then take a later kernel.
 //!
 //! A program has two forms. Lowering builds a [`Program`] with [`Expr`]s and whole kernels, which
 //! is checked as a [`VerifiedProgram`]. A [`LaunchProgram`] is derived from it, with compiled

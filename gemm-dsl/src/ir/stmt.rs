@@ -1,8 +1,8 @@
 //! Statements of a kernel's body.
 
 use super::{
-    Access, Atomic, BufferId, Expr, LoadMatrix, Mbarrier, MemoryOrder, Mma, ProxyFence,
-    RegisterLimit, Scope, TensorCopy, Var, Wgmma, WgmmaSync,
+    Access, Atomic, BufferId, Expr, LoadMatrix, Mbarrier, MbarrierRef, MemoryOrder, Mma,
+    ProxyFence, RegisterLimit, Scope, TensorCopy, Var, Wgmma, WgmmaSync,
 };
 #[cfg(doc)]
 use super::{BufferLayout, Space, Ty};
@@ -48,6 +48,18 @@ pub enum Stmt {
         /// Value to write, a [`Ty::Vector`] for a vector access. A vector of elements of less than
         /// four bytes may also be given as four words.
         value: Expr,
+    },
+    /// Writes shared memory of a block of the cluster.
+    StoreRemote {
+        /// Index of the block in the cluster, an [`Ty::I32`]. It may be the thread's own block.
+        block: Expr,
+        /// Place in the shared memory of that block, at the buffer of the same name.
+        target: Access,
+        /// Value to write, a [`Ty::Vector`] for a vector access.
+        value: Expr,
+        /// Mbarrier of that block at which the bytes of an asynchronous store count; `None` for an
+        /// ordinary store.
+        barrier: Option<MbarrierRef>,
     },
     If {
         cond: Expr,

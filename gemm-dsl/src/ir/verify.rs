@@ -63,6 +63,8 @@ impl VerifiedKernel {
             (true, kernel.arch_of_intrinsics(), release::OLDEST),
             (copies_boxes, arch::TENSOR_COPIES, release::TENSOR_COPIES),
             (kernel.cluster > 1, arch::CLUSTERS, release::CLUSTERS),
+            (kernel.stores_asynchronously(), arch::CLUSTERS, release::ASYNCHRONOUS_STORES),
+            (kernel.arrives_relaxed(), arch::CLUSTERS, release::RELAXED_ARRIVALS),
         ];
         let needed = needs.into_iter().filter(|(is_needed, ..)| *is_needed);
         let min_arch = needed.clone().map(|(_, arch, _)| arch).max().unwrap_or(arch::OLDEST);

@@ -1,8 +1,8 @@
 //! Traversals of a kernel, and predicates on its statements.
 
 use super::{
-    Access, Atomic, AtomicOp, Change, Expr, Kernel, LoadMatrix, Loop, MbarrierOp, Mma, Scope,
-    Section, Space, Special, Stmt, TensorCopy, Var, Wgmma,
+    Access, Atomic, AtomicOp, Change, Expr, Kernel, LoadMatrix, Loop, MbarrierOp, MemoryOrder, Mma,
+    Scope, Section, Space, Special, Stmt, TensorCopy, Var, Wgmma,
 };
 use crate::target::arch;
 
@@ -89,10 +89,24 @@ impl Kernel {
             Stmt::Barrier(scope) => *scope == Scope::Cluster,
             Stmt::Mbarrier(barrier) => matches!(barrier.op, MbarrierOp::ArriveRemote { .. }),
             Stmt::TensorCopy(copy) => copy.multicast.is_some(),
+            Stmt::StoreRemote { .. } => true,
             _ => false,
         });
         self.visit_exprs(&mut |e| found |= *e == Expr::Special(Special::ClusterRank));
         found
+    }
+
+    /// Returns true if some thread stores asynchronously to shared memory of another block.
+    pub fn stores_asynchronously(&self) -> bool {
+        self.any(|stmt| matches!(stmt, Stmt::StoreRemote { barrier: Some(_), .. }))
+    }
+
+    /// Returns true if some thread arrives relaxed at an mbarrier of another block.
+    pub fn arrives_relaxed(&self) -> bool {
+        let is_relaxed = |op: &MbarrierOp| {
+            matches!(op, MbarrierOp::ArriveRemote { order: MemoryOrder::Relaxed, .. })
+        };
+        self.any(|stmt| matches!(stmt, Stmt::Mbarrier(barrier) if is_relaxed(&barrier.op)))
     }
 
     /// Returns true if some statement must be executed by a whole warpgroup, which only sm_90
@@ -148,6 +162,12 @@ impl Stmt {
             Stmt::Store { target, value } => {
                 index(target, f);
                 value.visit(f);
+            }
+            Stmt::StoreRemote { block, target, value, barrier } => {
+                block.visit(f);
+                index(target, f);
+                value.visit(f);
+                barrier.iter().for_each(|barrier| barrier.index.visit(f));
             }
             Stmt::If { cond: e, .. } | Stmt::CopyWait { pending: e } => e.visit(f),
             Stmt::For(l) => {

@@ -40,6 +40,8 @@ enum Rows {
 pub fn map(plan: &MapPlan) -> Result<VerifiedProgram, IrError> {
     let mut program = Program::default();
     let [m, n] = [Extent::M, Extent::N].map(|extent| program.extent(extent));
+    let has_clusters = plan.spec().has_folds() && plan.parts_class().is_some();
+    let sms = has_clusters.then(|| program.extent(Extent::SMS));
     let mut bind = Vec::new();
     for operand in plan.operands() {
         let dims = arrays::dims(operand.arg.along, &m, &n);
@@ -58,7 +60,7 @@ pub fn map(plan: &MapPlan) -> Result<VerifiedProgram, IrError> {
         bind.push(program.output(Operand::Output(nth), result.name, result.elem, dims));
     }
     if let Some(expression) = plan.rows() {
-        program.steps = rows::steps(plan, &expression, &mut program, &bind, [m, n])?;
+        program.steps = rows::steps(plan, &expression, &mut program, &bind, [m, n], sms)?;
         return VerifiedProgram::new(program);
     }
     let mut choose = Vec::new();

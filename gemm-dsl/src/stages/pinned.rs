@@ -34,8 +34,10 @@ impl PinnedSpec {
         let program = spec.plan()?.program()?;
         let others = program.launched().filter(|other| {
             // The passes of a reduction differ only in their loads, so only one kernel is pinned.
-            // Rows of another block differ only in constants.
+            // Rows of another block or cluster differ only in constants.
             folder != "reduce"
+                && !other.name.ends_with("_cluster_8")
+                && !other.name.ends_with("_cluster_longer")
                 && !other.name.ends_with("_wide")
                 && !other.name.ends_with("_narrow")
                 && program.variants().all(|kernel| kernel.name != other.name)
@@ -57,6 +59,7 @@ impl PinnedSpec {
             _ if kernel.name.ends_with("_rows") => ".rows",
             _ if kernel.name.ends_with("_short") => ".short",
             _ if kernel.name.ends_with("_long") => ".long",
+            _ if kernel.name.ends_with("_cluster_4") => ".cluster",
             _ if kernel.name.ends_with("_splits") => ".splits",
             _ if kernel.name.ends_with("_f32") => ".f32",
             _ => "",

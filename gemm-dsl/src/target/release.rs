@@ -12,5 +12,11 @@ pub const OLDEST: Release = (11, 7);
 /// First release with TMA copies, mbarriers that count bytes, and warpgroup instructions.
 pub const TENSOR_COPIES: Release = (12, 0);
 
+/// First release that compiles for architectures with clusters of blocks.
+pub const CLUSTERS: Release = (11, 8);
+
+/// First release with asynchronous stores to shared memory of another block.
+pub const ASYNCHRONOUS_STORES: Release = (12, 1);
+
 /// First release with a relaxed arrival at the mbarrier of another block of the cluster.
-pub const CLUSTERS: Release = (12, 8);
+pub const RELAXED_ARRIVALS: Release = (12, 8);

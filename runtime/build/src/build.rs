@@ -205,15 +205,14 @@ fn program(call: String, artifact: Result<Artifact, SpecErrors>) -> Result<Progr
 
 /// Returns true if the GPUs of an architecture have the instructions of all kernels of a program.
 fn has_instructions(program: &Program, arch: Arch) -> bool {
-    program.artifact.program.contracts.iter().all(|contract| match contract.is_specific {
-        true => contract.min_arch == arch.number(),
-        false => contract.min_arch <= arch.number(),
-    })
+    let contracts = &program.artifact.program.contracts;
+    contracts.iter().all(|contract| contract.is_optional || contract.runs_on(arch.number()))
 }
 
 /// Architecture that a program needs.
 fn needed(program: &Program) -> String {
     let contracts = program.artifact.program.contracts.iter();
+    let contracts = contracts.filter(|contract| !contract.is_optional);
     let most = contracts.max_by_key(|contract| (contract.is_specific, contract.min_arch));
     most.map_or(String::new(), |contract| match contract.is_specific {
         true => format!("sm_{}", contract.min_arch),
@@ -227,7 +226,9 @@ fn units(
     arch: Arch,
 ) -> impl Iterator<Item = ((Arch, &str), (&Program, Unit<'_>))> {
     let Artifact { program: LaunchProgram { contracts, .. }, sources, .. } = &program.artifact;
-    contracts.iter().zip(sources.iter()).map(move |(contract, source)| {
+    let kernels = contracts.iter().zip(sources.iter());
+    let kernels = kernels.filter(move |(contract, _)| contract.runs_on(arch.number()));
+    kernels.map(move |(contract, source)| {
         let unit = Unit::new(contract, source, arch);
         ((unit.arch, unit.source), (program, unit))
     })

@@ -39,6 +39,7 @@ use cudarc::driver::{
     CudaContext, CudaEvent, CudaStream, CudaView, CudaViewMut, DeviceSlice, SyncOnDrop,
 };
 use gemm_dsl::ir::Elem;
+use gemm_dsl::ir::contract::Contract;
 use gemm_dsl::ir::program::KernelId;
 use gemm_dsl::target::element::Element;
 use replacement::Replacements;
@@ -355,6 +356,10 @@ impl Backend for Gpu {
 
     fn holds_zeros(workspace: &mut Workspace<'_>, holds: bool) {
         workspace.holds_zeros(holds);
+    }
+
+    fn runs(&self, contract: &Contract) -> bool {
+        contract.runs_on(self.arch.number())
     }
 
     fn ready(&self, program: &CachedProgram, kernel: KernelId) -> Result<Option<KernelLoad>> {

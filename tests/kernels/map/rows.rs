@@ -39,20 +39,23 @@ fn elements(len: usize, seed: u64) -> Vec<f32> {
     (0..len).map(|_| (random.bits() % 4096) as f32 / 256.0 - 8.0).collect()
 }
 
-/// Sum of the values of a row by a team of threads, for four elements of an item.
-fn sum(values: &[f32], team: usize) -> f32 {
-    let mut threads = vec![-0.0_f32; team];
+/// Sum of the values of a row by the threads of some blocks, for four elements of an item.
+fn sum(values: &[f32], [blocks, team]: [usize; 2]) -> f32 {
+    let mut threads = vec![-0.0_f32; blocks * team];
     for (column, value) in values.iter().enumerate() {
-        threads[column / 4 % team] += value;
+        threads[column / 4 % (blocks * team)] += value;
     }
-    let warps = threads.chunks(32).map(|warp| {
-        let mut lanes = warp.to_vec();
-        for step in [16, 8, 4, 2, 1] {
-            lanes = (0..32).map(|lane| lanes[lane] + lanes[lane ^ step]).collect();
-        }
-        lanes[0]
-    });
-    warps.reduce(|a, b| a + b).expect("a warp")
+    let of_block = |block: &[f32]| {
+        let warps = block.chunks(32).map(|warp| {
+            let mut lanes = warp.to_vec();
+            for step in [16, 8, 4, 2, 1] {
+                lanes = (0..32).map(|lane| lanes[lane] + lanes[lane ^ step]).collect();
+            }
+            lanes[0]
+        });
+        warps.reduce(|a, b| a + b).expect("a warp")
+    };
+    threads.chunks(team).map(of_block).reduce(|a, b| a + b).expect("a block")
 }
 
 /// A softmax has the bits of two elementwise kernels and folds in the stated order, at the ends of
@@ -60,16 +63,18 @@ fn sum(values: &[f32], team: usize) -> f32 {
 fn softmax_is_exact() -> Result<(), Error> {
     let device = Device::simulator();
     let short = [1, 2, 3, 4, 5, 127, 1023, 1024, 1025, 1028, 2048, 2049, 4096, 4100];
-    let long = [8191, 8192, 8193, 16384, 16385, 32768, 32769, 32772];
+    let long = [8191, 8192, 8193, 16384, 16385, 32768, 32769, 32772, 65536, 65540];
     for n in short.into_iter().chain(long) {
         let m = 2;
-        let team = match n {
-            ..=1024 => 32,
-            1025..=2048 => 64,
-            2049..=4096 => 128,
-            4097..=8192 => 256,
-            8193..=16384 => 512,
-            _ => 1024,
+        let (blocks, team) = match n {
+            ..=1024 => (1, 32),
+            1025..=2048 => (1, 64),
+            2049..=4096 => (1, 128),
+            4097..=8192 => (1, 256),
+            8193..=16384 => (1, 512),
+            16385..=32768 => (1, 1024),
+            32769..=65536 => (4, 512),
+            _ => (8, 512),
         };
         let host = elements(m * n, n as u64);
         let tops = host.chunks(n).map(|row| row.iter().copied().fold(f32::NEG_INFINITY, f32::max));
@@ -77,7 +82,8 @@ fn softmax_is_exact() -> Result<(), Error> {
         let x = device.upload_matrix(&host, m, n)?;
         let (mut y, mut e) = (device.alloc_matrix(m, n)?, device.alloc_matrix(m, n)?);
         EXP.launch(&device, (&x, &tops), &mut e)?;
-        let sums: Vec<f32> = device.download(&e)?.chunks(n).map(|row| sum(row, team)).collect();
+        let sums: Vec<f32> =
+            device.download(&e)?.chunks(n).map(|row| sum(row, [blocks, team])).collect();
         DIVIDED.launch(&device, (&e, &device.upload(&sums)?), &mut y)?;
         let expected = device.download(&y)?;
         SOFTMAX.launch(&device, &x, &mut y)?;

@@ -64,6 +64,9 @@ impl Op {
 /// Threads that fold a row together, and the elements of an item of a thread.
 #[derive(Clone, Copy, Debug)]
 struct Team {
+    /// Blocks of a cluster, or 1.
+    blocks: usize,
+    /// Threads of a block that compute the row.
     threads: usize,
     vector: usize,
 }
@@ -73,29 +76,34 @@ impl Team {
     fn new(plan: &MapPlan, columns: usize) -> Self {
         let [block, items, vector] =
             [plan.block(), plan.items(), plan.vector()].map(|n| n as usize);
-        let threads = match columns.div_ceil(items * vector) {
-            ..=32 => 32,
-            needed if needed <= block => block,
-            _ => (4 * block).min(1024),
+        let (needed, wide) = (columns.div_ceil(items * vector), (4 * block).min(1024));
+        let (blocks, threads) = match needed {
+            _ if needed <= wide => (1, needed.next_power_of_two().max(32)),
+            _ if needed <= 2 * wide => (4, wide / 2),
+            _ if needed <= 8 * wide => (8, wide / 2),
+            _ => (1, wide),
         };
-        Self { threads, vector }
+        Self { blocks, threads, vector }
     }
 
     /// Folds the values of a row.
     fn fold<T: Copy>(self, values: &[T], identity: T, op: impl Fn(T, T) -> T) -> T {
-        let mut threads = vec![identity; self.threads];
+        let mut threads = vec![identity; self.blocks * self.threads];
         for (column, value) in values.iter().enumerate() {
-            let thread = &mut threads[column / self.vector % self.threads];
-            *thread = op(*thread, *value);
+            let thread = column / self.vector % threads.len();
+            threads[thread] = op(threads[thread], *value);
         }
-        let warps = threads.chunks(32).map(|warp| {
-            let mut lanes = warp.to_vec();
-            for step in [16, 8, 4, 2, 1] {
-                lanes = (0..32).map(|lane| op(lanes[lane], lanes[lane ^ step])).collect();
-            }
-            lanes[0]
+        let blocks = threads.chunks(self.threads).map(|block| {
+            let warps = block.chunks(32).map(|warp| {
+                let mut lanes = warp.to_vec();
+                for step in [16, 8, 4, 2, 1] {
+                    lanes = (0..32).map(|lane| op(lanes[lane], lanes[lane ^ step])).collect();
+                }
+                lanes[0]
+            });
+            warps.reduce(&op).expect("a team has a warp")
         });
-        warps.reduce(&op).expect("a team has a warp")
+        blocks.reduce(&op).expect("a team has a block")
     }
 }
 

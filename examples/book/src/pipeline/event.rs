@@ -144,6 +144,7 @@ fn statement(kernel: &Kernel, stmt: &Stmt) -> Option<WarpAction> {
         | Stmt::Registers { .. }
         | Stmt::Choose { .. }
         | Stmt::Store { .. }
+        | Stmt::StoreRemote { .. }
         | Stmt::If { .. }
         | Stmt::For(_)
         | Stmt::Section(_)

@@ -130,6 +130,17 @@ pub enum FaultKind {
         block: Option<(u32, u32, u32)>,
         wrong: MbarrierFault,
     },
+    /// A thread writes shared memory of another block of the cluster, which may not have started or
+    /// may have exited.
+    #[error(
+        "this store to shared memory of block {} is not ordered {}", coordinates(*.block),
+        if *.exited { "before its exit" } else { "after its start" }
+    )]
+    RemoteStore {
+        block: (u32, u32, u32),
+        /// True if the block may have exited, false if it may not have started.
+        exited: bool,
+    },
     #[error("block {block} does not exist in a cluster of {blocks}")]
     NoSuchBlock { block: i64, blocks: u32 },
     /// A multicast TMA copy selects no block, or a block that is not in the cluster.

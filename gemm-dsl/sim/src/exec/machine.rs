@@ -16,6 +16,7 @@ use crate::observe::{BoxedTrap, Observer, Request, Sync};
 use crate::race::detector::{InterBlock, Race};
 use crate::race::init::Init;
 use crate::race::mbarrier::Mbarriers;
+use crate::race::remote_stores::RemoteStores;
 use crate::race::shadow::Shadow;
 use crate::region::{THREAD_X, THREAD_Y};
 use crate::trace::recorder::Recorder;
@@ -116,6 +117,8 @@ pub(crate) struct Machine<'l> {
     parked: Vec<ParkedBlock>,
     /// Mbarriers of all blocks of the cluster.
     pub(crate) mbarriers: Mbarriers,
+    /// Stores to shared memory of other blocks of the cluster.
+    pub(crate) remote_stores: RemoteStores,
     /// Steps that all warps of a warpgroup execute.
     pub(crate) warpgroups: Warpgroups,
     pub(crate) limits: RegisterLimits,
@@ -178,6 +181,7 @@ impl<'l> Machine<'l> {
             arch: Arch::new(),
             shared: vec![0; launch.shared.words as usize],
             mbarriers: Mbarriers::default(),
+            remote_stores: RemoteStores::default(),
             warpgroups: Warpgroups::default(),
             limits: RegisterLimits::default(),
             observers: Observers {
@@ -229,6 +233,7 @@ impl<'l> Machine<'l> {
             parked.shadow.reset(self.observers.race.pages());
         }
         self.mbarriers.begin(blocks * launch.mbarriers());
+        self.remote_stores.begin();
         let warps = (blocks * launch.warps()) as usize;
         self.warpgroups.begin(warps);
         self.limits.begin(warps, launch.warps(), launch.kernel.geometry.blocks_per_sm.unwrap_or(1));

@@ -24,7 +24,7 @@ pub(crate) struct AwaitedPhase {
 
 impl Machine<'_> {
     /// Numbers of the mbarriers that the lanes name.
-    fn barriers(
+    pub(super) fn barriers(
         &mut self,
         at: &Barriers,
         regs: &Registers,
@@ -47,7 +47,7 @@ impl Machine<'_> {
     }
 
     /// Number of the same mbarrier in another block of the cluster.
-    fn slot_in(&self, slot: usize, rank: u32) -> usize {
+    pub(super) fn slot_in(&self, slot: usize, rank: u32) -> usize {
         let of_block = self.launch.mbarriers() as usize;
         slot % of_block + rank as usize * of_block
     }
@@ -80,7 +80,7 @@ impl Machine<'_> {
     }
 
     #[cold]
-    fn wrong(&self, lane: usize, slot: usize, wrong: MbarrierFault) -> BoxedTrap {
+    pub(super) fn wrong(&self, lane: usize, slot: usize, wrong: MbarrierFault) -> BoxedTrap {
         trap(lane as u32, self.at_barrier(slot, self.warp / self.launch.warps(), wrong))
     }
 
@@ -153,12 +153,7 @@ impl Machine<'_> {
     ) -> Result<(), BoxedTrap> {
         let first = self.warp as usize * WARP;
         for lane in lanes_of(mask) {
-            let count = self.launch.cluster();
-            if blocks[lane] >= count.into() {
-                let (block, blocks) = (blocks[lane] as i64, count);
-                return Err(trap(lane as u32, FaultKind::NoSuchBlock { block, blocks }));
-            }
-            let rank = blocks[lane] as u32;
+            let rank = self.rank_in_cluster(blocks[lane], lane)?;
             let (slot, thread) = (self.slot_in(slots[lane], rank), first + lane);
             let phase = self.mbarriers.state(slot).phase;
             let clocks = &mut self.observers.race.clocks;

@@ -117,15 +117,27 @@ impl<'l> Machine<'l> {
         regs: &Registers,
         mask: u32,
     ) -> Result<Offsets, BoxedTrap> {
-        let offsets = match self.offsets(memory, regs, mask) {
-            Ok(offsets) => offsets,
-            Err(trap) => return Err(self.refused(kind, memory, regs, mask, trap)),
-        };
+        let offsets = self.checked_offsets(kind, memory, regs, mask)?;
         self.observe(kind, memory, &offsets, mask)?;
         Ok(offsets)
     }
 
-    fn observe(
+    /// Evaluates and checks the offsets of the elements that the lanes access.
+    #[inline]
+    pub(super) fn checked_offsets(
+        &mut self,
+        kind: AccessKind,
+        memory: &Memory,
+        regs: &Registers,
+        mask: u32,
+    ) -> Result<Offsets, BoxedTrap> {
+        match self.offsets(memory, regs, mask) {
+            Ok(offsets) => Ok(offsets),
+            Err(trap) => Err(self.refused(kind, memory, regs, mask, trap)),
+        }
+    }
+
+    pub(super) fn observe(
         &mut self,
         kind: AccessKind,
         memory: &Memory,
@@ -319,7 +331,7 @@ impl<'l> Machine<'l> {
         Ok(())
     }
 
-    fn write(&mut self, memory: &Memory, offsets: &Offsets, values: &Quad, mask: u32) {
+    pub(super) fn write(&mut self, memory: &Memory, offsets: &Offsets, values: &Quad, mask: u32) {
         if self.compares_writes {
             self.look_at_write(memory, offsets, values, mask);
         } else {

@@ -171,6 +171,11 @@ impl Warp {
                     machine.store_register(&store.0, &store.1, regs, mask)?;
                 }
                 Op::Store(store) => machine.store(&store.0, &store.1, regs, mask)?,
+                Op::StoreRemote(store) => {
+                    let completed = machine.mbarriers.completed;
+                    machine.store_remote(store, regs, mask)?;
+                    machine.meetings += machine.mbarriers.completed - completed;
+                }
                 Op::Unless(cond, target) => {
                     if machine.uniform(cond, regs, mask)? == 0 {
                         self.pc = *target as usize;

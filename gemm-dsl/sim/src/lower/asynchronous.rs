@@ -3,7 +3,7 @@
 use super::super::counters::IrClass;
 use super::Lowering;
 use crate::lower::code;
-use crate::lower::code::{Barriers, Op, Tile, WgmmaSyncOp};
+use crate::lower::code::{Barriers, Op, RemoteStore, Tile, WgmmaSyncOp};
 use gemm_dsl::ir::{
     Access, BufferId, Descriptor, Expr, Kernel, Mbarrier, MbarrierOp, MbarrierRef, MemoryOrder,
     Stmt, TensorCopy, Wgmma, WgmmaSync,
@@ -61,6 +61,22 @@ impl Lowering<'_, '_> {
             .unwrap_or_else(|| unreachable!("verified: a descriptor expresses the tile's layout"));
         self.code.loaded[first.buffer.id] = true;
         Tile { first: self.memory(first), descriptor, mn_major }
+    }
+
+    /// Lowers a store to shared memory of a block of the cluster.
+    pub(super) fn store_remote(
+        &mut self,
+        block: &Expr,
+        target: &Access,
+        value: &Expr,
+        barrier: Option<&MbarrierRef>,
+    ) {
+        let value = self.value(target.ty(), value);
+        let (block, target) = (self.index(block), self.memory(target));
+        let barrier = barrier.map(|barrier| self.barriers(barrier));
+        self.cost.add(IrClass::SharedStore);
+        self.code.stored[target.region as usize] = true;
+        self.emit(Op::StoreRemote(Box::new(RemoteStore { block, target, value, barrier })));
     }
 
     pub(super) fn asynchronous(&mut self, stmt: &Stmt) {

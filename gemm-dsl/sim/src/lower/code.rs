@@ -72,6 +72,16 @@ pub(crate) struct Barriers {
     pub(crate) index: Index,
 }
 
+/// Store to shared memory of a block of the cluster, given by its rank.
+#[derive(Clone, Debug)]
+pub(crate) struct RemoteStore {
+    pub(crate) block: Index,
+    pub(crate) target: Memory,
+    pub(crate) value: StoredValue,
+    /// Mbarrier that counts the bytes of an asynchronous store.
+    pub(crate) barrier: Option<Barriers>,
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Mbarrier {
     pub(crate) at: Barriers,
@@ -217,6 +227,7 @@ pub(crate) enum Op {
     Advance(Box<(Pointer, Index)>),
     StoreRegister(Box<(Memory, StoredValue)>),
     Store(Box<(Memory, StoredValue)>),
+    StoreRemote(Box<RemoteStore>),
     /// Jumps to the target if the uniform condition is false.
     Unless(Uniform, u32),
     Jump(u32),

@@ -118,6 +118,7 @@ impl UniformityPass {
                 | Stmt::Fence { .. }
                 | Stmt::Registers { .. }
                 | Stmt::Store { .. }
+                | Stmt::StoreRemote { .. }
                 | Stmt::Barrier(_)
                 | Stmt::CopyAsync { .. }
                 | Stmt::Point { .. }

@@ -4,7 +4,7 @@ use super::clock::Clocks;
 use super::shadow::{Reads, Shadow, ShadowWord};
 use crate::mask::{ALL, WARP, lanes_of};
 use crate::race::access_history::{Agent, UnorderedAccess};
-use crate::race::model::{ORDINARY, Timeline};
+use crate::race::model::{ORDINARY, TMA, Timeline};
 use crate::race::vector_clock::VectorClock;
 
 /// Access of a warp on one of its timelines. Its lanes may access different words.
@@ -13,6 +13,8 @@ pub(crate) struct Check<'a> {
     block: u32,
     warp: u32,
     on: Timeline,
+    /// Timeline whose proxy the access uses.
+    sees: Timeline,
     writes: bool,
     row: usize,
     /// For a TMA copy, the mbarrier whose agent makes the access.
@@ -39,7 +41,14 @@ impl<'a> Check<'a> {
         writes: bool,
     ) -> Self {
         let (row, common) = (clocks.row(warp, on), clocks.common(warp, on));
-        Self { clocks, block, warp, on, writes, row, slot: None, common }
+        Self { clocks, block, warp, on, sees: on, writes, row, slot: None, common }
+    }
+
+    /// Creates the check for an asynchronous store of a lane of the warp, which an mbarrier counts.
+    pub(crate) fn by_async_store(clocks: &'a Clocks, block: u32, warp: u32, slot: usize) -> Self {
+        let common = clocks.common(warp, ORDINARY);
+        let copy = Self::by_copy(clocks, block, warp, slot, TMA);
+        Self { sees: ORDINARY, common, ..copy }
     }
 
     /// Creates the check for the writes of a TMA copy, which a lane of the warp issues and an
@@ -126,8 +135,8 @@ impl WordAccess<'_> {
 
     /// Returns a conflict if some lane is not ordered after an epoch of an agent.
     fn ordered_after(&self, agent: u32, epoch: u32, wrote: bool) -> Result<(), Conflict> {
-        let Check { clocks, on, .. } = *self.check;
-        let ordered = |lane| clocks.ordered(self.thread(lane), on, agent as usize, epoch);
+        let Check { clocks, sees, .. } = *self.check;
+        let ordered = |lane| clocks.ordered(self.thread(lane), sees, agent as usize, epoch);
         match lanes_of(self.lanes).find(|&lane| !ordered(lane)) {
             None => Ok(()),
             Some(lane) => Err(self.conflict(lane as u32, agent, epoch, wrote)),

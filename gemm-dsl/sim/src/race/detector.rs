@@ -184,6 +184,23 @@ impl<'l> Race<'l> {
         found.map_err(|conflict| self.race_trap(region, warp, true, elements.start, &conflict))
     }
 
+    /// Checks and records an asynchronous store of a lane to a shared array, which an mbarrier
+    /// counts. Unlike a copy, it uses the generic proxy.
+    pub(crate) fn async_store(
+        &mut self,
+        warp: u32,
+        lane: usize,
+        region: &Region,
+        elements: Range<u32>,
+        slot: usize,
+    ) -> Result<(), BoxedTrap> {
+        self.issuers[slot] = warp * WARP as u32 + lane as u32;
+        let check = Check::by_async_store(&self.clocks, self.block, warp, slot);
+        let (at, width) = (region.shadow + elements.start, elements.end - elements.start);
+        let found = check.access(&mut self.shared, at as usize, width, 1 << lane);
+        found.map_err(|conflict| self.race_trap(region, warp, true, elements.start, &conflict))
+    }
+
     /// Checks and records a matrix instruction's read of a shared array.
     pub(crate) fn wgmma_read(
         &mut self,

@@ -250,6 +250,12 @@ impl Mbarriers {
         self.objects[slot].carried.extend(over);
     }
 
+    /// Releases the clock of a thread that stores a value, to threads that wait for the phase in
+    /// which its bytes count.
+    pub(crate) fn release(&mut self, clocks: &mut Clocks, slot: usize, thread: usize) {
+        clocks.arrive(thread, &mut self.objects[slot].arrived);
+    }
+
     /// Counts bytes of a copy that have arrived.
     pub(crate) fn count(
         &mut self,

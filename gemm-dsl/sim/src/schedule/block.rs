@@ -279,7 +279,8 @@ impl<'l> Block<'l> {
         if self.states.iter().any(|state| *state != WarpState::Exited) {
             return Ok(BlockProgress::Stuck);
         }
-        self.left_behind().or_else(|| self.register_deadlock()).map_or(Ok(BlockProgress::Done), Err)
+        let unseen = self.left_behind().or_else(|| self.stores_after_exit());
+        unseen.or_else(|| self.register_deadlock()).map_or(Ok(BlockProgress::Done), Err)
     }
 
     /// Range of the warps of one block of the cluster.

@@ -1,6 +1,8 @@
 //! Clusters of blocks: waits, memory ordering, TMA copies to another block, and the faults of
 //! each.
 
+mod remote_stores;
+
 use super::*;
 use crate::{MbarrierFault, WaitReason};
 use gemm_dsl::ir::{MbarrierId, ProxyFence, Stmt, TensorMap, TensorSwizzle};

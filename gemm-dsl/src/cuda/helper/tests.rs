@@ -151,6 +151,12 @@ fn warpgroups(format: Format) -> Option<VerifiedKernel> {
     b.mbarrier_arrive_relaxed(heard, 0, Special::ClusterRank);
     b.mbarrier_wait(heard, 0, 0);
     b.cluster_barrier();
+    let y = b.shared("y", elem, [8.into()], BufferLayout::row_major(1), "");
+    let first = || Access::new(y, [0.into()]);
+    b.store_remote(0, first(), first().load());
+    b.store_remote(0, first().vector(), first().vector().load());
+    let word = b.shared("w", Elem::U32, [8.into()], BufferLayout::row_major(1), "");
+    b.store_async(0, Access::new(word, [0.into()]), Expr::U32(0), (heard, 0.into()));
     b.fewer_registers(24);
     b.more_registers(24);
     for (n, swizzle) in TensorSwizzle::ALL.into_iter().enumerate() {
@@ -228,8 +234,8 @@ fn taken(text: &str) -> BTreeSet<&str> {
 fn names_used_by_the_source_are_reserved() {
     // Names that the kernels above and the device functions declare, and `pragma`, which is no
     // name.
-    const OWN: [&str; 20] = [
-        "k", "g", "s", "x", "y", "large", "from", "to", "bits", "d", "a", "b", "m", "r", "s0",
+    const OWN: [&str; 21] = [
+        "k", "g", "s", "w", "x", "y", "large", "from", "to", "bits", "d", "a", "b", "m", "r", "s0",
         "s1", "s2", "words", "complete", "pragma",
     ];
     let kernels = kernels();

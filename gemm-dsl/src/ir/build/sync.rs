@@ -2,7 +2,8 @@
 
 use super::KernelBuilder;
 use crate::ir::{
-    Access, Atomic, AtomicOp, Elem, Expr, LoadMatrix, MemoryOrder, Mma, Scope, Stmt, Var,
+    Access, Atomic, AtomicOp, Elem, Expr, LoadMatrix, MbarrierId, MbarrierRef, MemoryOrder, Mma,
+    Scope, Stmt, Var,
 };
 
 impl KernelBuilder {
@@ -19,6 +20,26 @@ impl KernelBuilder {
     /// Appends a barrier of all threads of the cluster.
     pub fn cluster_barrier(&mut self) {
         self.push(Stmt::Barrier(Scope::Cluster));
+    }
+
+    /// Appends a store to shared memory of a block, which is given by its index in the cluster.
+    pub fn store_remote(&mut self, block: impl Into<Expr>, target: Access, value: impl Into<Expr>) {
+        let (block, value) = (block.into(), value.into());
+        self.push(Stmt::StoreRemote { block, target, value, barrier: None });
+    }
+
+    /// Starts an asynchronous store to shared memory of a block. Its bytes count at an mbarrier of
+    /// that block.
+    pub fn store_async(
+        &mut self,
+        block: impl Into<Expr>,
+        target: Access,
+        value: impl Into<Expr>,
+        (barriers, index): (MbarrierId, Expr),
+    ) {
+        let (block, value) = (block.into(), value.into());
+        let barrier = Some(MbarrierRef { barriers, index });
+        self.push(Stmt::StoreRemote { block, target, value, barrier });
     }
 
     /// Appends a named barrier of `threads` threads of the block, at which the thread waits.

@@ -179,6 +179,10 @@ impl ProgramCheck<'_> {
 
     fn launch(&mut self, launch: &Launch, written: &mut HashSet<Slot>) -> CheckResult {
         require(!launch.choose.is_empty(), || "a launch of no kernel".to_owned())?;
+        let last = launch.choose.last().and_then(|id| self.p.kernels.get(id.0));
+        require(!last.is_some_and(|kernel| kernel.is_optional), || {
+            "the last kernel of a launch is optional".to_owned()
+        })?;
         require(distinct(launch.bind.iter().map(|b| b.0)), || {
             "a launch binds an operand twice".to_owned()
         })?;

@@ -28,6 +28,12 @@ pub trait ProgramBackend {
         None
     }
 
+    /// Returns true if the device has the instructions of a kernel. A launch skips optional kernels
+    /// that the device cannot run.
+    fn runs(&self, _contract: &Contract) -> bool {
+        true
+    }
+
     /// Prepares a kernel for launching, for example by compilation. All kernels of a run are
     /// prepared before the first temporary is allocated. A run whose kernels cannot be compiled
     /// therefore allocates nothing.
@@ -223,7 +229,8 @@ impl<B: ProgramBackend> Executor<'_, B> {
         Ok(calls)
     }
 
-    /// Returns the first kernel of a launch whose contract is met.
+    /// Returns the first kernel of a launch whose contract is met, without the optional kernels that
+    /// the device cannot run.
     fn choose(&self, launch: &Launch<HostExpr>) -> Result<(KernelId, Call), B::Error> {
         let mut extents = SmallVec::<[(Extent, u64); 8]>::new();
         for (extent, value) in &launch.extents {
@@ -235,7 +242,11 @@ impl<B: ProgramBackend> Executor<'_, B> {
         let given = Arguments { extents: &extents, arguments, arrays: &arrays };
         let mut unmet = None;
         for &id in &launch.choose {
-            match self.program.contract(id).bind(&given) {
+            let contract = self.program.contract(id);
+            if contract.is_optional && !self.backend.runs(contract) {
+                continue;
+            }
+            match contract.bind(&given) {
                 Ok(call) => return Ok((id, call)),
                 Err(error) => unmet = Some(error),
             }

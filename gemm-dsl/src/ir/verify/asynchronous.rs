@@ -74,7 +74,7 @@ impl Verifier<'_> {
         })
     }
 
-    fn mbarrier_ref(&self, at: &MbarrierRef) -> VerifyResult {
+    pub(super) fn mbarrier_ref(&self, at: &MbarrierRef) -> VerifyResult {
         let decl = self.k.mbarriers.get(at.barriers.id).ok_or("unknown barriers")?;
         require(self.ty(&at.index)?.is_index(), || format!("which of {}", decl.name))
     }

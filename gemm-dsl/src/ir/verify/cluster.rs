@@ -1,7 +1,7 @@
 //! Verifier rules for clusters of blocks.
 
 use super::{Verifier, VerifyResult, require};
-use crate::ir::Space;
+use crate::ir::{Access, Expr, MbarrierRef, Space, Ty};
 use crate::target::arch;
 
 impl Verifier<'_> {
@@ -21,5 +21,29 @@ impl Verifier<'_> {
         require(![Space::Shared, Space::Global].iter().any(|on| k.has_atomics(*on)), || {
             "an atomic in a kernel of clusters".into()
         })
+    }
+
+    /// Checks a store to shared memory of a block of the cluster.
+    pub(super) fn store_remote(
+        &self,
+        block: &Expr,
+        target: &Access,
+        value: &Expr,
+        barrier: Option<&MbarrierRef>,
+    ) -> VerifyResult {
+        if let Some(barrier) = barrier {
+            self.mbarrier_ref(barrier)?;
+            let size = target.buffer.elem.size();
+            require(!target.is_vector() && size >= 4, || {
+                "an asynchronous store of other than 4 or 8 bytes".into()
+            })?;
+        }
+        let ty = self.access(target)?;
+        let buffer = &self.k.buffers[target.buffer.id];
+        require(buffer.space == Space::Shared, || {
+            format!("a store to {} of another block, which is not shared", buffer.name)
+        })?;
+        require(self.ty(block)? == Ty::I32, || "a block of the cluster that is not I32".into())?;
+        require(self.ty(value)? == ty, || "a store of another type".into())
     }
 }

@@ -99,6 +99,9 @@ impl Verifier<'_> {
                     && value == Ty::Vector(Elem::U32);
                 require(words || value == ty, || "a store of another type".into())
             }
+            Stmt::StoreRemote { block, target, value, barrier } => {
+                self.store_remote(block, target, value, barrier.as_ref())
+            }
             Stmt::If { cond, then, otherwise } => {
                 require(self.ty(cond)? == Ty::Bool, || "a condition is not Bool".into())?;
                 self.block(then)?;

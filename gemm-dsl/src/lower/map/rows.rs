@@ -1,11 +1,13 @@
-//! Kernels that fold over rows. A warp or a block computes a row: it folds the row's elements in
-//! one or more passes, and then computes the results.
+//! Kernels that fold over rows. A warp, a block or a cluster of blocks computes a row: it folds the
+//! row's elements in one or more passes, and then computes the results.
 //!
 //! **Order of the elements.** Thread `t` of a team folds, for each item in turn, the elements of
-//! item `item * TEAM + t`. A tree of shuffles folds the values of a warp, and every thread folds
-//! the values of the warps in their order. All kernels for rows of one length have the same team,
-//! so they give the same bits.
+//! item `item * TEAM + t`. A tree of shuffles folds the values of a warp, every thread folds the
+//! values of the warps of its block in their order, and then the values of the blocks. All kernels
+//! for rows of one length have the same team, so they give the same bits: where a cluster computes
+//! a row, a kernel for other GPUs computes the parts of its blocks one after the other.
 
+mod cluster;
 mod pass;
 mod program;
 mod team;
@@ -15,8 +17,8 @@ use super::arrays::{Array, Arrays, Parameter};
 use super::{Rows, thread};
 use crate::expr::{FoldOp, Lowered, RowExpression, RowPart, RowPartKind, Type, ValueType};
 use crate::ir::{
-    BufferId, Const, Elem, Expr, Geometry, IrError, KernelBuilder, Names, Special, Var, Variant,
-    VerifiedKernel,
+    BufferId, Const, Elem, Expr, Extent, Geometry, IrError, KernelBuilder, Names, Scalar, Special,
+    Ty, Var, Variant, VerifiedKernel,
 };
 use crate::lower::conversions::in_expression;
 use crate::lower::folds;
@@ -40,15 +42,26 @@ struct RowKernel<'k> {
     results: Vec<Function>,
     /// Names in the source.
     names: Vec<String>,
+    block: Const,
+    /// Threads that compute a row.
     team: Const,
+    /// Cluster that computes a row.
+    cluster: Option<Cluster>,
     items: Const,
 }
 
 /// What a thread knows of its row.
+#[derive(Clone)]
 struct Row {
     row: Expr,
     /// Index of the thread in its team.
     member: Expr,
+    /// Number of threads of the team.
+    team: Expr,
+    /// Index of the thread among those of its block that compute the row.
+    thread: Expr,
+    /// Exchange between the blocks of a cluster.
+    exchange: Option<cluster::Exchange>,
     /// Registers with the elements of `[m, n]` operands; `None` for other operands.
     elements: Vec<Option<BufferId>>,
     /// Element of each `[m]` operand.
@@ -57,6 +70,15 @@ struct Row {
     parts: Vec<Option<Var>>,
     /// Registers with the arguments of folds that are kept.
     kept: Vec<Option<BufferId>>,
+}
+
+/// Cluster that computes a row.
+#[derive(Clone, Copy)]
+struct Cluster {
+    /// Number of its blocks.
+    blocks: Const,
+    /// Number of clusters of the grid.
+    count: Scalar,
 }
 
 /// Builds a kernel of a class.
@@ -69,39 +91,21 @@ fn kernel(
     let mut b = KernelBuilder::new(plan.kernel_name() + &class.suffix(plan));
     title(&mut b, plan, class, rows);
     b.variant(if rows == Rows::Any { Variant::Scalar } else { Variant::Vector });
+    if class.cluster > 1 {
+        b.optional();
+    }
     // A result may be the same array as an operand.
     b.in_place();
-    let mut spelt = Names::without(INTERNAL);
-    let names: Vec<String> = expression.parts.iter().map(|part| spelt.fresh(&part.name)).collect();
-    let parts = expression.parts.iter().zip(&names).map(|(part, name)| {
-        let (function, meaning) = match part.kind {
-            RowPartKind::Fold { .. } => {
-                (format!("{name}_at"), format!("Value that `{name}` folds."))
-            }
-            RowPartKind::Value => (format!("{name}_of_row"), format!("`{name}` of a row.")),
-        };
-        if part.closure.is_parameter() {
-            return None;
-        }
-        let function = spelt.fresh(&function);
-        Some(part.closure.lower_described(&mut b, &function, &part.typing, &meaning))
-    });
-    let parts = parts.collect();
-    let count = expression.results.len();
-    let results = expression.results.iter().enumerate().map(|(nth, result)| {
-        if result.closure.is_parameter() {
-            return None;
-        }
-        let (name, meaning) = match count {
-            1 => ("result".to_owned(), "Result of the spec.".to_owned()),
-            _ => (format!("result_{nth}"), format!("Result {nth} of the spec.")),
-        };
-        Some(result.closure.lower_described(&mut b, &name, &result.typing, &meaning))
-    });
-    let results = results.collect();
+    let Functions { names, parts, results } = functions(&mut b, expression);
     let block = b.constant("BLOCK", class.block as i32, "threads per block");
-    let team = match class.rows() {
-        1 => block,
+    let blocks = (class.cluster > 1).then(|| {
+        let blocks = b.constant("CLUSTER", class.cluster as i32, "blocks per row");
+        b.named_cluster(class.cluster, blocks);
+        blocks
+    });
+    let team = match (class.rows(), blocks) {
+        (_, Some(cluster)) => b.constant("TEAM", Expr::from(cluster) * block, "threads per row"),
+        (1, None) => block,
         _ => b.constant("TEAM", class.team as i32, "threads per row"),
     };
     let unit = match rows {
@@ -115,27 +119,94 @@ fn kernel(
         1 => Expr::I32(1),
         _ => b.constant("ROWS", Expr::from(block) / team, "rows per block").into(),
     };
-    let grid = match class.rows() {
-        1 => arrays.m.into(),
+    let cluster = blocks.map(|blocks| {
+        let count = b.extent("clusters", Ty::U64, Extent::CLUSTERS);
+        Cluster { blocks, count }
+    });
+    let grid = match (class.rows(), cluster) {
+        (_, Some(cluster)) => Expr::from(cluster.count) * Expr::from(cluster.blocks).wide(),
+        (1, None) => arrays.m.into(),
         _ => Expr::from(arrays.m).div_ceil(rows_of_block.clone().wide()),
     };
     let grid = [grid, 1u64.into(), 1u64.into()];
-    b.geometry(Geometry { block: (class.block, 1), grid, blocks_per_sm: None });
+    let blocks_per_sm = cluster.map(|_| class.resident_blocks(plan));
+    b.geometry(Geometry { block: (class.block, 1), grid, blocks_per_sm });
     let is_wide = rows != Rows::Any;
-    let kernel =
-        RowKernel { plan, expression, class, is_wide, arrays, parts, results, names, team, items };
+    let kernel = RowKernel {
+        plan,
+        expression,
+        class,
+        is_wide,
+        arrays,
+        parts,
+        results,
+        names,
+        block,
+        team,
+        cluster,
+        items,
+    };
     kernel.build(&mut b, rows_of_block);
     b.finish()
 }
 
+/// Device functions of an expression, with the names of its parts in the source.
+struct Functions {
+    names: Vec<String>,
+    parts: Vec<Function>,
+    results: Vec<Function>,
+}
+
+/// Declares the device functions of the parts and of the results.
+fn functions(b: &mut KernelBuilder, expression: &RowExpression) -> Functions {
+    let numbered =
+        (0..expression.parts.len()).flat_map(|nth| [format!("term{nth}"), format!("other{nth}")]);
+    let mut spelt = Names::without(INTERNAL.into_iter().map(str::to_owned).chain(numbered));
+    let names: Vec<String> = expression.parts.iter().map(|part| spelt.fresh(&part.name)).collect();
+    let parts = expression.parts.iter().zip(&names).map(|(part, name)| {
+        let (function, meaning) = match part.kind {
+            RowPartKind::Fold { .. } => {
+                (format!("{name}_at"), format!("Value that `{name}` folds."))
+            }
+            RowPartKind::Value => (format!("{name}_of_row"), format!("`{name}` of a row.")),
+        };
+        if part.closure.is_parameter() {
+            return None;
+        }
+        let function = spelt.fresh(&function);
+        Some(part.closure.lower_described(b, &function, &part.typing, &meaning))
+    });
+    let parts = parts.collect();
+    let count = expression.results.len();
+    let results = expression.results.iter().enumerate().map(|(nth, result)| {
+        if result.closure.is_parameter() {
+            return None;
+        }
+        let (name, meaning) = match count {
+            1 => ("result".to_owned(), "Result of the spec.".to_owned()),
+            _ => (format!("result_{nth}"), format!("Result {nth} of the spec.")),
+        };
+        Some(result.closure.lower_described(b, &name, &result.typing, &meaning))
+    });
+    let results = results.collect();
+    Functions { names, parts, results }
+}
+
 /// Names that the kernels contain.
-const INTERNAL: [&str; 16] = [
+const INTERNAL: [&str; 22] = [
     "row", "item", "lane", "col", "begin", "member", "tid", "step", "warp", "other", "term", "r",
-    "result", "m", "n", "out",
+    "result", "m", "n", "out", "rank", "block", "part", "parts", "first", "round",
 ];
 
 fn title(b: &mut KernelBuilder, plan: &MapPlan, class: RowClass, rows: Rows) {
     let (team, keeps) = match (class.rows(), class.longest) {
+        (_, Some(_)) if class.cluster > 1 => {
+            ("A cluster of blocks computes a row", "keeps it in registers")
+        }
+        (_, Some(_)) if class.in_parts => (
+            "On GPUs without clusters. A block computes a row",
+            "reads it once for each pass, in the order of a cluster",
+        ),
         (1, Some(_)) => ("A block computes a row", "keeps it in registers"),
         (1, None) => ("A block computes a row", "reads it once for each pass"),
         _ => ("A warp computes a row", "keeps it in registers"),
@@ -155,10 +226,14 @@ fn title(b: &mut KernelBuilder, plan: &MapPlan, class: RowClass, rows: Rows) {
 
 impl RowKernel<'_> {
     fn build(&self, b: &mut KernelBuilder, rows_of_block: Expr) {
+        let team = || Expr::from(self.team);
+        if let Some(cluster) = self.cluster {
+            return self.rows_of_cluster(b, cluster);
+        }
         if self.class.rows() == 1 {
             let row = b.let_("row", Expr::from(Special::BlockX).wide());
-            let member = b.let_("tid", thread());
-            return self.row(b, row.into(), member.into());
+            let tid = b.let_("tid", thread());
+            return self.row(b, row.into(), [tid.into(), tid.into()], team());
         }
         // Unsigned, so that the compiler needs fewer instructions for the indices.
         let tid = b.unsigned("tid", Special::ThreadX);
@@ -166,32 +241,60 @@ impl RowKernel<'_> {
         let row = Expr::from(Special::BlockX).wide() * rows_of_block + warp;
         let row = b.let_("row", row);
         let member = b.let_("member", tid % self.team);
-        b.if_(Expr::from(row).lt(self.arrays.m), |b| self.row(b, row.into(), member.into()));
+        b.if_(Expr::from(row).lt(self.arrays.m), |b| {
+            self.row(b, row.into(), [member.into(), member.into()], team());
+        });
     }
 
-    /// Computes a row.
-    fn row(&self, b: &mut KernelBuilder, row: Expr, member: Expr) {
-        let count = self.expression.parts.len();
-        let (parts, kept) = (vec![None; count], vec![None; count]);
-        let of_row = self.row_elements(b, &row);
-        let elements = vec![None; self.arrays.operands.len()];
-        let mut row = Row { row, member, elements, of_row, parts, kept };
-        if self.class.longest.is_some() {
+    /// Computes a row. The thread is given by its index in the team, and among the threads of its
+    /// block.
+    fn row(&self, b: &mut KernelBuilder, row: Expr, [member, thread]: [Expr; 2], team: Expr) {
+        let mut row = self.row_of(row, [member, thread], team);
+        row.of_row = self.row_elements(b, &row.row);
+        if self.class.keeps() {
             self.registers(b, &mut row, |_| true);
             if row.elements.iter().any(Option::is_some) {
                 b.comment("The loads of all items are in flight together.");
                 self.load(b, &row, &Expr::I32(0));
             }
         }
-        let folds = self.expression.parts.iter().filter(|part| part.is_fold());
-        let passes = folds.map(|part| part.pass + 1).max().unwrap_or(0);
-        for pass in 0..passes {
-            self.values(b, &mut row, pass);
-            self.fold(b, &mut row, pass);
+        self.compute(b, &mut row);
+    }
+
+    /// A row of which nothing is known yet.
+    fn row_of(&self, row: Expr, [member, thread]: [Expr; 2], team: Expr) -> Row {
+        let count = self.expression.parts.len();
+        let operands = self.arrays.operands.len();
+        Row {
+            row,
+            member,
+            team,
+            thread,
+            exchange: None,
+            elements: vec![None; operands],
+            of_row: vec![None; operands],
+            parts: vec![None; count],
+            kept: vec![None; count],
         }
-        self.values(b, &mut row, passes);
-        self.store(b, &mut row);
-        self.store_of_row(b, &row);
+    }
+
+    /// Number of passes over the row with folds.
+    fn passes(&self) -> usize {
+        let folds = self.expression.parts.iter().filter(|part| part.is_fold());
+        folds.map(|part| part.pass + 1).max().unwrap_or(0)
+    }
+
+    /// Computes the folds and the results of a row.
+    fn compute(&self, b: &mut KernelBuilder, row: &mut Row) {
+        let passes = self.passes();
+        let parts = self.class.in_parts.then(|| self.parts(b));
+        for pass in 0..passes {
+            self.values(b, row, pass);
+            self.fold(b, row, pass, parts);
+        }
+        self.values(b, row, passes);
+        self.store(b, row);
+        self.store_of_row(b, row);
     }
 
     /// Loads the elements of `[m]` operands.
@@ -217,10 +320,26 @@ impl RowKernel<'_> {
             row.elements[nth] = match operand {
                 Parameter::Array(array) if array.along == Along::Mn && reads(name) => {
                     let meaning = format!("elements of `{name}`");
-                    Some(b.registers(&format!("e{nth}"), array.elem(), dims.clone(), meaning))
+                    Some(self.held(b, &format!("e{nth}"), array.elem(), dims.clone(), meaning))
                 }
                 _ => None,
             };
+        }
+    }
+
+    /// Declares registers for elements of the row. In the loop over the rows of a cluster they are
+    /// zeroed: otherwise the compiler keeps the elements of the previous row where a row has none.
+    fn held(
+        &self,
+        b: &mut KernelBuilder,
+        name: &str,
+        elem: Elem,
+        dims: [Expr; 2],
+        meaning: String,
+    ) -> BufferId {
+        match self.cluster {
+            Some(_) => b.zeroed_registers(name, elem, dims, meaning),
+            None => b.registers(name, elem, dims, meaning),
         }
     }
 
@@ -232,6 +351,17 @@ impl RowKernel<'_> {
             }
             let value = self.value(&part.closure, self.parts[nth].as_ref(), row, None);
             row.parts[nth] = Some(b.let_(&self.names[nth], value));
+        }
+    }
+
+    /// Name of a variable for the fold with this index: the plain name for the first fold of its
+    /// pass that needs one.
+    fn numbered(&self, name: &str, nth: usize) -> String {
+        let pass = self.expression.parts[nth].pass;
+        let mut before = self.expression.parts[..nth].iter();
+        match before.any(|part| part.pass == pass && part.is_fold() && part.reads_twice()) {
+            true => format!("{name}{nth}"),
+            false => name.to_owned(),
         }
     }
 

@@ -84,11 +84,20 @@ impl MapPlan {
                 None => "longer rows".to_owned(),
             };
             let (team, reason) = match (class.rows(), class.longest) {
+                (_, Some(_)) if class.cluster > 1 => (
+                    "a cluster",
+                    "the row stays in registers, and the next row is copied meanwhile; GPUs \
+                     without clusters read it again for each pass",
+                ),
                 (1, Some(_)) => ("a block", "the row stays in registers"),
                 (1, None) => ("a block", "each pass reads the row again"),
                 _ => ("a warp", "the row stays in registers, and no barrier is needed"),
             };
-            list.because(rows, format!("{team} of {} threads", class.team), reason);
+            let value = match class.cluster {
+                1 => format!("{team} of {} threads", class.team),
+                blocks => format!("a cluster of {blocks} blocks of {} threads", class.team),
+            };
+            list.because(rows, value, reason);
         }
     }
 }

@@ -130,7 +130,10 @@ fn apply_on<B: Finds>(
         };
         bound.push((array.operand, bind));
     }
-    let values = program.program().bind(&[(Extent::M, m), (Extent::N, n)], &numbers)?;
+    let mut extents = SmallVec::<[_; 3]>::from_slice(&[(Extent::M, m), (Extent::N, n)]);
+    let takes_sms = program.program().extents.contains(&Extent::SMS);
+    extents.extend(takes_sms.then(|| (Extent::SMS, u64::from(on.device.target().sms))));
+    let values = program.program().bind(&extents, &numbers)?;
     launch(on, program, &values, &bound)
 }
 

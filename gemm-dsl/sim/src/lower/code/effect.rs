@@ -74,6 +74,7 @@ impl Op {
             Op::Wgmma(wgmma) => Assigned::words(&wgmma.d, wgmma.columns / 2),
             Op::Atomic(atomic) => Assigned::lanes(atomic.old, 1),
             Op::Store(_)
+            | Op::StoreRemote(_)
             | Op::Unless(..)
             | Op::Jump(_)
             | Op::If(..)
@@ -100,6 +101,7 @@ impl Op {
     pub(crate) fn stores_to(&self) -> Option<u32> {
         match self {
             Op::Store(store) => Some(store.0.region),
+            Op::StoreRemote(store) => Some(store.target.region),
             Op::AsyncCopy(copy) => Some(copy.target.region),
             Op::Atomic(atomic) => Some(atomic.target.region),
             Op::TensorCopy(copy) => Some(copy.to.region),

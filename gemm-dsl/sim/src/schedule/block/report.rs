@@ -76,6 +76,20 @@ impl Block<'_> {
         Some(self.fault(thread, stmt, self.machine.at_barrier(slot, seen_by, wrong)))
     }
 
+    /// Returns the fault of a store to shared memory of another block that may come after this
+    /// block's exit.
+    pub(super) fn stores_after_exit(&self) -> Option<Box<Fault>> {
+        let Machine { launch, observers, remote_stores, .. } = &self.machine;
+        let threads_of = |rank| {
+            let warps = self.warps_of(rank);
+            warps.start * WARP..warps.end * WARP
+        };
+        let (rank, Issuer { thread, stmt }) =
+            remote_stores.left_behind(&observers.race.clocks, threads_of)?;
+        let block = launch.block(launch.of_cluster(self.number, rank));
+        Some(self.fault(thread, stmt, FaultKind::RemoteStore { block, exited: true }))
+    }
+
     /// Returns the fault of a warp that requests registers which never become free.
     pub(super) fn register_deadlock(&self) -> Option<Box<Fault>> {
         let mut blocks = 0..self.machine.launch.cluster();

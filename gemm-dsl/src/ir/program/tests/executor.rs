@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::ir::HostError;
-use crate::ir::contract::{ArrayPlace, BoundArray, ContractError, Region};
+use crate::ir::contract::{ArrayPlace, BoundArray, Contract, ContractError, Region};
 
 #[derive(Clone, Debug, PartialEq)]
 enum Request {
@@ -16,6 +16,8 @@ enum Request {
 struct Recorder {
     requests: Vec<Request>,
     fails_at: Option<Request>,
+    /// True if the device cannot run optional kernels.
+    is_old: bool,
     cache: Option<CallCache>,
 }
 
@@ -53,6 +55,10 @@ impl ProgramBackend for Recorder {
 
     fn call_cache(&self) -> Option<&CallCache> {
         self.cache.as_ref()
+    }
+
+    fn runs(&self, contract: &Contract) -> bool {
+        !(self.is_old && contract.is_optional)
     }
 
     fn prepare(&mut self, kernel: KernelId) -> Result<(), Failure> {
@@ -130,4 +136,37 @@ fn a_run_with_cached_calls_makes_the_same_requests() {
     let mut again = Recorder { cache: first.cache.take(), ..Recorder::default() };
     execute(&mut again).expect("a run");
     assert_eq!(again.requests, first.requests);
+}
+
+/// A device that cannot run an optional kernel takes the next one.
+#[test]
+fn optional_kernels_are_skipped() {
+    let mut parts = parts();
+    let mut optional = kernel("optional", Body::Copy);
+    optional.optional();
+    let optional = parts.program.kernel(optional.finish().expect("a sound kernel"));
+    let mut steps = parts.whole();
+    let Some(Step::Launch(last)) = steps.last_mut() else { panic!("a launch") };
+    last.choose.to_mut().insert(0, optional);
+    parts.program.steps = steps;
+    let program = VerifiedProgram::new(parts.program).expect("sound");
+    let arrays = [(Operand::Input(0), "x"), (Operand::Output(0), "y")];
+    let arrays = program.bind_arrays(&arrays).expect("both arrays");
+    for (is_old, expected) in [(false, optional), (true, COPY)] {
+        let mut backend = Recorder { is_old, ..Recorder::default() };
+        let run = program.execute(&bound(&program, 9), &arrays, &mut backend).expect("a run");
+        assert_eq!(run.launches.last().map(|launch| launch.kernel), Some(expected));
+    }
+}
+
+#[test]
+fn the_last_kernel_of_a_launch_is_not_optional() {
+    let mut optional = kernel("optional", Body::Set);
+    optional.optional();
+    let optional = optional.finish().expect("a sound kernel");
+    let program = changed(|p| {
+        let optional = p.kernel(optional);
+        first(p).choose.to_mut().push(optional);
+    });
+    says(&program, "the last kernel of a launch is optional");
 }

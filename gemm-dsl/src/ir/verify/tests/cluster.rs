@@ -39,6 +39,54 @@ fn arriving(cluster: u32, block: impl Into<Expr>) -> KernelBuilder {
     })
 }
 
+/// Kernel that writes shared memory of a block.
+fn storing(cluster: u32, block: impl Into<Expr>, value: impl Into<Expr>) -> KernelBuilder {
+    of(cluster, |b, _| {
+        let shared = b.shared("x", Elem::I32, [4.into()], BufferLayout::row_major(1), "");
+        b.store_remote(block, at(shared, 3), value);
+    })
+}
+
+#[test]
+fn a_relaxed_arrival_needs_a_newer_compiler() {
+    let kernel = of(2, |b, _| {
+        let barriers = b.mbarriers("full", 1, "");
+        b.mbarrier_arrive_relaxed(barriers, 0, 1);
+    });
+    let kernel = kernel.finish().expect("a sound kernel");
+    assert_eq!((kernel.min_arch(), kernel.contract().min_release), (90, (12, 8)));
+}
+
+#[test]
+fn a_remote_store_has_a_block_and_shared_memory() {
+    assert_eq!(rule(storing(2, Special::ClusterRank, 1)), Ok(()));
+    breaks(storing(2, 0, Expr::F32(1.0)), "a store of another type");
+    breaks(storing(2, Expr::U64(1), 0), "a block of the cluster that is not I32");
+    breaks(
+        of(2, |b, out| b.store_remote(0, at(out, 0), 0)),
+        "a store to out of another block, which is not shared",
+    );
+}
+
+#[test]
+fn an_asynchronous_store_has_a_barrier_and_four_or_eight_bytes() {
+    let storing = |elem: Elem, vector: bool, barrier: usize| {
+        of(2, |b, _| {
+            let shared = b.shared("x", elem, [8.into()], BufferLayout::row_major(1), "");
+            _ = b.mbarriers("full", 1, "");
+            let place = Access::new(shared, [0.into()]);
+            let place = if vector { place.vector() } else { place };
+            let value = place.clone().load();
+            b.store_async(1, place, value, (MbarrierId { id: barrier }, 0.into()));
+        })
+    };
+    let kernel = storing(Elem::F64, false, 0).finish().expect("a sound kernel");
+    assert_eq!((kernel.min_arch(), kernel.contract().min_release), (90, (12, 1)));
+    breaks(storing(Elem::F16, false, 0), "an asynchronous store of other than 4 or 8 bytes");
+    breaks(storing(Elem::F32, true, 0), "an asynchronous store of other than 4 or 8 bytes");
+    breaks(storing(Elem::F32, false, 1), "unknown barriers");
+}
+
 #[test]
 fn a_cluster_has_one_to_eight_blocks() {
     for blocks in [0, 9] {
@@ -47,7 +95,7 @@ fn a_cluster_has_one_to_eight_blocks() {
     for blocks in 1..=8 {
         let kernel = of(blocks, |_, _| ()).finish().expect("a sound kernel");
         assert_eq!(kernel.contract().cluster, blocks);
-        let needs = if blocks == 1 { (75, (11, 7)) } else { (90, (12, 8)) };
+        let needs = if blocks == 1 { (75, (11, 7)) } else { (90, (11, 8)) };
         assert_eq!((kernel.min_arch(), kernel.contract().min_release), needs);
         assert!(!kernel.contract().is_specific);
     }
@@ -59,7 +107,7 @@ fn cluster_features_need_a_cluster() {
     let barrier = |blocks| of(blocks, |b, _| b.cluster_barrier());
     let kernels = |blocks| {
         let brings = bringing(blocks, Some(1.into()));
-        [rank(blocks), barrier(blocks), arriving(blocks, 0), brings]
+        [rank(blocks), barrier(blocks), arriving(blocks, 0), brings, storing(blocks, 0, 0)]
     };
     for kernel in kernels(2) {
         assert_eq!(rule(kernel), Ok(()));

@@ -3,7 +3,7 @@
 use super::super::arrays::{Array, Parameter};
 use super::{Row, RowKernel};
 use crate::expr::{Closure, NodeKind, RowPart};
-use crate::ir::{Access, BufferId, Change, Expr, For, KernelBuilder};
+use crate::ir::{Access, BufferId, Change, Expr, For, KernelBuilder, Var};
 use crate::lower::conversions::stored_expression;
 use crate::spec::Along;
 
@@ -17,12 +17,12 @@ pub(super) struct ElementAt<'p> {
 }
 
 impl RowKernel<'_> {
-    fn lanes(&self) -> i32 {
+    pub(super) fn lanes(&self) -> i32 {
         self.plan.vector() as i32
     }
 
     /// Calls `f` with each item of the thread from column `begin` on, and with its first column.
-    fn each_item(
+    pub(super) fn each_item(
         &self,
         b: &mut KernelBuilder,
         row: &Row,
@@ -30,7 +30,8 @@ impl RowKernel<'_> {
         f: impl FnOnce(&mut KernelBuilder, Expr, Expr),
     ) {
         b.unrolled("item", self.items, |b, item| {
-            let col = (Expr::from(item) * self.team + row.member.clone()) * self.lanes();
+            let col = Expr::from(item) * row.team.clone() + row.member.clone();
+            let col = col * self.lanes();
             let col = if *begin == Expr::I32(0) { col } else { begin.clone() + col };
             let col = b.let_("col", col);
             match self.is_wide {
@@ -82,7 +83,7 @@ impl RowKernel<'_> {
     }
 
     /// First element of each 16-byte vector of an item.
-    fn vectors(&self, array: Array) -> impl Iterator<Item = i32> + use<> {
+    pub(super) fn vectors(&self, array: Array) -> impl Iterator<Item = i32> + use<> {
         (0..self.plan.vector() as i32).step_by(array.elem().vector_lanes().into())
     }
 
@@ -121,12 +122,15 @@ impl RowKernel<'_> {
         reads: &dyn Fn(&str) -> bool,
         f: impl FnOnce(&mut KernelBuilder, &Row, &Expr),
     ) {
-        if self.class.longest.is_some() {
+        if self.class.keeps() {
             return f(b, row, &Expr::I32(0));
         }
-        let round = Expr::from(self.team) * self.items * self.lanes();
-        let round = b.constant("ROUND", round, "elements of a row per iteration");
-        let head = For::below(0, self.arrays.n).change(Change::Add(round.into()));
+        let round = row.team.clone() * self.items * self.lanes();
+        let round = match row.team == self.team.into() {
+            true => b.constant("ROUND", round, "elements of a row per iteration").into(),
+            false => round,
+        };
+        let head = For::below(0, self.arrays.n).change(Change::Add(round));
         b.loop_("begin", head, |b, begin| {
             self.registers(b, row, reads);
             if row.elements.iter().any(Option::is_some) {
@@ -137,35 +141,55 @@ impl RowKernel<'_> {
         row.elements.fill(None);
     }
 
-    /// Computes the folds of a pass.
-    pub(super) fn fold(&self, b: &mut KernelBuilder, row: &mut Row, pass: usize) {
+    /// Computes the folds of a pass. `row_parts` is the number of parts of the row, if they are
+    /// folded one after the other.
+    pub(super) fn fold(
+        &self,
+        b: &mut KernelBuilder,
+        row: &mut Row,
+        pass: usize,
+        row_parts: Option<Var>,
+    ) {
         let parts = self.expression.parts.iter().enumerate();
         let folds: Vec<(usize, &RowPart)> =
             parts.filter(|(_, part)| part.is_fold() && part.pass == pass).collect();
-        let keeps = self.class.longest.is_some();
+        let keeps = self.class.keeps();
         for (nth, part) in &folds {
             self.comment(b, part);
             row.parts[*nth] = Some(b.mut_(&self.names[*nth], part.identity()));
             if part.kept().is_some() && keeps {
                 let dims = [Expr::from(self.items), Expr::I32(self.lanes())];
                 let meaning = format!("values that `{}` folds", self.names[*nth]);
-                let kept = b.registers(&format!("kept{nth}"), part.elem(), dims, meaning);
+                let kept = self.held(b, &format!("kept{nth}"), part.elem(), dims, meaning);
                 row.kept[*nth] = Some(kept);
             }
         }
+        match row_parts {
+            Some(count) => self.fold_parts(b, row, &folds, count),
+            None => self.fold_elements(b, row, &folds),
+        }
+    }
+
+    /// Folds the elements of a row, and then the values of the threads of its team.
+    pub(super) fn fold_elements(
+        &self,
+        b: &mut KernelBuilder,
+        row: &mut Row,
+        folds: &[(usize, &RowPart)],
+    ) {
         let reads = self.reads(folds.iter().map(|(_, part)| &part.closure).collect());
         self.each_round(b, row, &reads, |b, row, begin| {
             self.each_item(b, row, begin, |b, item, col| {
                 let columns = self.columns(b, &col, &reads);
                 self.each_lane(b, &col, |b, lane, col| {
                     let at = ElementAt { item, lane, col, columns: &columns };
-                    for (nth, part) in &folds {
+                    for (nth, part) in folds {
                         self.absorb(b, row, *nth, part, &at);
                     }
                 });
             });
         });
-        self.fold_team(b, row, &folds);
+        self.fold_team(b, row, folds);
     }
 
     /// Folds an element into the value of a thread.
@@ -184,7 +208,7 @@ impl RowKernel<'_> {
             b.store(to.clone(), value);
             value = to.load();
         } else if part.reads_twice() {
-            value = b.let_("term", value).into();
+            value = b.let_(&self.numbered("term", nth), value).into();
         }
         b.assign(var, part.combined(var.into(), value));
     }

@@ -8,13 +8,14 @@ use crate::ir::{Expr, Extent, IrError, Operand};
 use crate::plan::{MapPlan, RowClass};
 
 /// Adds the kernels to a program, and returns its steps. `bind` are the arrays of the launches, and
-/// `m` and `n` the rows and columns.
+/// `m` and `n` the rows and columns. `sms` is the number of SMs, if some class has clusters.
 pub(in crate::lower::map) fn steps(
     plan: &MapPlan,
     expression: &RowExpression,
     program: &mut Program,
     bind: &[(Operand, Slot)],
     [m, n]: [Expr; 2],
+    sms: Option<Expr>,
 ) -> Result<Vec<Step>, IrError> {
     let classes = plan.row_classes();
     // The first kernel of a program represents it.
@@ -28,10 +29,24 @@ pub(in crate::lower::map) fn steps(
         }
         launches[nth] = Some((classes[nth], choose));
     }
-    let extents = vec![(Extent::M, m), (Extent::N, n.clone())];
+    // Kernels of clusters are optional: other kernels give the same bits.
+    let mut others = Vec::new();
+    if let Some(class) = plan.parts_class() {
+        for rows in [Rows::Vectors, Rows::Any] {
+            others.push(program.kernel(kernel(plan, expression, class, rows)?));
+        }
+    }
+    let extents = vec![(Extent::M, m.clone()), (Extent::N, n.clone())];
     let mut steps = Vec::new();
-    for (class, choose) in launches.into_iter().flatten().rev() {
-        let launch = Step::launch(choose, bind.to_vec(), extents.clone());
+    for (class, mut choose) in launches.into_iter().flatten().rev() {
+        let mut extents = extents.clone();
+        if let Some(sms) = sms.clone().filter(|_| class.cluster > 1) {
+            choose.extend(&others);
+            let resident = sms * u64::from(class.resident_blocks(plan));
+            let clusters = (resident / u64::from(class.cluster)).max(1u64).min(m.clone());
+            extents.push((Extent::CLUSTERS, clusters));
+        }
+        let launch = Step::launch(choose, bind.to_vec(), extents);
         steps = match class.longest {
             None => vec![launch],
             Some(longest) => {

@@ -1,8 +1,11 @@
 //! Folds the values of the threads that compute a row.
 
+use super::cluster::Exchange;
 use super::{Row, RowKernel, warps};
 use crate::expr::{FoldOp, RowPart};
-use crate::ir::{Access, BufferLayout, Change, Expr, For, Intrinsic, KernelBuilder, Unroll, Var};
+use crate::ir::{
+    Access, BufferId, BufferLayout, Change, Expr, For, Intrinsic, KernelBuilder, Unroll, Var,
+};
 use crate::lower::folds;
 use crate::target::arch;
 
@@ -16,10 +19,10 @@ impl RowKernel<'_> {
         b.comment("Every lane gets the result of its warp.");
         let head = For::above(WARP / 2, 0).change(Change::Div(2.into())).unroll(Unroll::Full);
         b.loop_("step", head, |b, step| {
-            for (_, part, var) in &vars {
+            for (nth, part, var) in &vars {
                 let other = Expr::Call(Intrinsic::ShuffleXor, vec![(*var).into(), step.into()]);
                 let other = match part.reads_twice() {
-                    true => b.let_("other", other).into(),
+                    true => b.let_(&self.numbered("other", *nth), other).into(),
                     false => other,
                 };
                 b.assign(*var, part.combined((*var).into(), other));
@@ -28,31 +31,39 @@ impl RowKernel<'_> {
         if warps(self.class) > 1 {
             self.fold_warps(b, row, &vars);
         }
+        if let Some(exchange) = row.exchange {
+            self.fold_blocks(b, row, &vars, exchange);
+        }
     }
 
     /// Folds the values of the warps of a block.
     fn fold_warps(&self, b: &mut KernelBuilder, row: &Row, vars: &[(usize, &RowPart, Var)]) {
-        let warps = b.constant("WARPS", Expr::from(self.team) / WARP, "warps per block");
+        let warps = b.constant("WARPS", Expr::from(self.block) / WARP, "warps per block");
+        // Without another pass, memory alternates from row to row.
+        let turn = row.exchange.and_then(Exchange::turn);
         let mut shared = Vec::new();
         for (nth, part, _) in vars {
             let name = format!("{}_of_warps", self.names[*nth]);
             let meaning = format!("`{}` of each warp", self.names[*nth]);
-            let layout = BufferLayout::row_major(1);
-            shared.push(b.shared(&name, part.elem(), [warps.into()], layout, meaning));
+            let dims: Vec<Expr> = turn.iter().map(|_| 2.into()).chain([warps.into()]).collect();
+            let layout = BufferLayout::row_major(dims.len());
+            shared.push(b.shared(&name, part.elem(), dims, layout, meaning));
         }
+        let place =
+            |shared: BufferId, warp: Expr| Access::new(shared, turn.iter().cloned().chain([warp]));
         b.comment("Every thread folds the results of the warps in their order.");
-        b.if_((row.member.clone() % WARP).equals(0), |b| {
+        b.if_((row.thread.clone() % WARP).equals(0), |b| {
             for ((_, _, var), shared) in vars.iter().zip(&shared) {
-                b.store(Access::new(*shared, [row.member.clone() / WARP]), *var);
+                b.store(place(*shared, row.thread.clone() / WARP), *var);
             }
         });
         b.barrier();
         for ((_, _, var), shared) in vars.iter().zip(&shared) {
-            b.assign(*var, Access::new(*shared, [Expr::I32(0)]).load());
+            b.assign(*var, place(*shared, Expr::I32(0)).load());
         }
         b.loop_("warp", For::below(1, warps).unroll(Unroll::Full), |b, warp| {
             for ((_, part, var), shared) in vars.iter().zip(&shared) {
-                let other = Access::new(*shared, [warp.into()]).load();
+                let other = place(*shared, warp.into()).load();
                 b.assign(*var, part.combined((*var).into(), other));
             }
         });
