@@ -7,6 +7,9 @@ use crate::ir::program::{KernelId, Program, Slot, Step};
 use crate::ir::{Expr, Extent, IrError, Operand};
 use crate::plan::{MapPlan, RowClass};
 
+/// Most rows of a cluster, if there are enough rows for all SMs.
+const ROWS_OF_CLUSTER: u64 = 4;
+
 /// Adds the kernels to a program, and returns its steps. `bind` are the arrays of the launches, and
 /// `m` and `n` the rows and columns. `sms` is the number of SMs, if some class has clusters.
 pub(in crate::lower::map) fn steps(
@@ -42,9 +45,7 @@ pub(in crate::lower::map) fn steps(
         let mut extents = extents.clone();
         if let Some(sms) = sms.clone().filter(|_| class.cluster > 1) {
             choose.extend(&others);
-            let resident = sms * u64::from(class.resident_blocks(plan));
-            let clusters = (resident / u64::from(class.cluster)).max(1u64).min(m.clone());
-            extents.push((Extent::CLUSTERS, clusters));
+            extents.push((Extent::CLUSTERS, clusters(plan, class, sms, m.clone())));
         }
         let launch = Step::launch(choose, bind.to_vec(), extents);
         steps = match class.longest {
@@ -56,4 +57,13 @@ pub(in crate::lower::map) fn steps(
         };
     }
     Ok(steps)
+}
+
+/// Number of clusters of a launch. A cluster that copies the next row while it computes one should
+/// compute several rows, but not so many that the last clusters run alone: not all clusters that
+/// fit on the SMs fit in the groups of SMs to which clusters are confined.
+fn clusters(plan: &MapPlan, class: RowClass, sms: Expr, m: Expr) -> Expr {
+    let fit = sms * u64::from(class.resident_blocks(plan)) / u64::from(class.cluster);
+    let resident = fit.clone() - fit / 32u64;
+    resident.max(m.clone().div_ceil(ROWS_OF_CLUSTER)).max(1u64).min(m)
 }
