@@ -300,7 +300,7 @@ proptest! {
 
     fn sums_are_exact(
         spec in arbitrary::typed(256),
-m in 0..40usize,
+        m in 0..40usize,
         n in prop_oneof![0..40usize, (0..18usize).prop_map(|n| 8 * n)],
         k in prop_oneof![0..90usize, (0..12usize).prop_map(|k| 8 * k)],
         seed in any::<u64>(),
