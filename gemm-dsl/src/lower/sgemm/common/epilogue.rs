@@ -4,7 +4,7 @@
 
 use super::accumulators::Accumulators;
 use super::intra_block_reduction::SlicePartials;
-use super::loops::over;
+use super::loops::{guarded, over};
 use super::quads;
 use super::row_folds::RowValues;
 use super::split_k::SplitKWorkspace;
@@ -466,18 +466,5 @@ impl Outputs<'_> {
                 }
             },
         );
-    }
-}
-
-pub(super) fn guarded(
-    b: &mut KernelBuilder,
-    guards: bool,
-    inside: Expr,
-    body: impl FnOnce(&mut KernelBuilder),
-) {
-    if guards {
-        b.if_(inside, body);
-    } else {
-        body(b);
     }
 }

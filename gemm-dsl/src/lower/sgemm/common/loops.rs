@@ -1,4 +1,4 @@
-//! Unrolled loops over the elements of a thread.
+//! Unrolled loops over the elements of a thread, and guards.
 
 use super::elements::Elements;
 use crate::ir::{Expr, KernelBuilder};
@@ -26,5 +26,19 @@ pub(crate) fn over(
         body(b, 0.into());
     } else {
         b.unrolled(name, count, |b, i| body(b, i.into()));
+    }
+}
+
+/// Emits `body`, under a condition if it is guarded.
+pub(crate) fn guarded(
+    b: &mut KernelBuilder,
+    guards: bool,
+    inside: Expr,
+    body: impl FnOnce(&mut KernelBuilder),
+) {
+    if guards {
+        b.if_(inside, body);
+    } else {
+        body(b);
     }
 }

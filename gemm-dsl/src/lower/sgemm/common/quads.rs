@@ -9,10 +9,9 @@
 
 use super::accumulator_tile::AccumulatorTile;
 use super::accumulators::{Accumulators, exchange};
-use super::epilogue::guarded;
 use super::epilogue_args::{ArgLine, ElementOfC, EpilogueArgs};
 use super::epilogue_expression::{EpilogueExpression, OutputMatrix};
-use super::loops::over;
+use super::loops::{guarded, over};
 use super::row_folds::RowValues;
 use crate::ir::{Access, BufferId, Elem, Expr, Intrinsic, KernelBuilder, Var};
 
