@@ -6,8 +6,9 @@
 //!     --layout nn --spec 'tile: 128x256x64, copy: tma, stages: 4, float4'
 //! ```
 //!
-//! The default layout is `nt`: C = A·Bᵀ, with A and B row-major. All kernels and cuBLAS run in turns. Elements are small
-//! integers, so that sums are exact: the exit code is 1 if a result differs from that of cuBLAS.
+//! The default layout is `nt`: C = A·Bᵀ, with A and B row-major. All kernels and cuBLAS run in
+//! turns. Elements are small integers, so that sums are exact: the exit code is 1 if a result
+//! differs from that of cuBLAS.
 
 use clap::Parser;
 use cudarc::cublas::CudaBlas;
@@ -100,10 +101,7 @@ fn measured<T: Element, R: Element + PartialEq>(
     let blas = CudaBlas::new(gpu.stream.clone());
     let blas = blas.map_err(|error| Failure::Missing(format!("cuBLAS: {error:?}")))?;
     let timer = Timer::new(gpu)?;
-    let specs: Vec<&str> = match options.spec.as_slice() {
-        [] => SPECS.into(),
-        given => given.iter().map(String::as_str).collect(),
-    };
+    let specs = specs(options);
     let layout = options.layout;
     let kernels = kernels::<T, R>(&specs, layout)?;
     let columns = ["ms", "TFLOP/s", "of cuBLAS"].map(number);
@@ -113,11 +111,7 @@ fn measured<T: Element, R: Element + PartialEq>(
         let Size { m, n, k } = size;
         let allocated = |len: usize| gpu.stream.alloc_zeros::<u16>(len);
         let filled = |len: usize, seed: u32| -> Result<CudaSlice<u16>, Failure> {
-            let of = |value: f32| (half_of::<T>(value).into_bits()) as u16;
-            let values: Vec<u16> = (0..len as u32)
-                .map(|i| of(((i.wrapping_mul(2_654_435_761) ^ seed) >> 20) as f32 % 5.0 - 2.0))
-                .collect();
-            gpu.stream.clone_htod(&values).map_err(|e| failed("copying")(e).into())
+            gpu.stream.clone_htod(&values::<T>(len, seed)).map_err(|e| failed("copying")(e).into())
         };
         let (a, b) = (filled(m * k, 1)?, filled(n * k, 77)?);
         let words = m * n * R::ELEM.size() as usize / 2;
@@ -178,6 +172,20 @@ fn measured<T: Element, R: Element + PartialEq>(
     }
     writeln!(io::stdout(), "{}\n{}", device_label(&device), table.text())?;
     Ok(if is_right { Outcome::Right } else { Outcome::Wrong })
+}
+
+fn specs(options: &TypedOptions) -> Vec<&str> {
+    match options.spec.as_slice() {
+        [] => SPECS.into(),
+        given => given.iter().map(String::as_str).collect(),
+    }
+}
+
+/// Bits of small integers.
+fn values<T: Element>(len: usize, seed: u32) -> Vec<u16> {
+    let of = |value: f32| (half_of::<T>(value).into_bits()) as u16;
+    let value = |i: u32| ((i.wrapping_mul(2_654_435_761) ^ seed) >> 20) as f32 % 5.0 - 2.0;
+    (0..len as u32).map(|i| of(value(i))).collect()
 }
 
 fn kernels<T: Element, R: Element>(

@@ -318,8 +318,8 @@ macro_rules! sgemm_kernel {
 /// The spec is that of [`sgemm_kernel!`] with the element types of the matrices: `a`, `b` and `c`
 /// are `f32`, `f64`, `f16` or `bf16`, by default `f32`. A and B have the same type.
 ///
-/// * Matrices of `f16` and `bf16` are converted to `f32`, multiplied and summed in `f32`. Sums are
-///   rounded to the type of C, to nearest with ties to even.
+/// * On CUDA cores, elements of `f16` and `bf16` are converted to `f32`. Tensor cores read them as
+///   they are. Both sum in `f32`. Sums are rounded to the type of C, to nearest with ties to even.
 /// * Matrices of `f64` are multiplied and summed in `f64`, and C is `f64` or `f32`.
 #[macro_export]
 macro_rules! gemm_kernel {

@@ -180,9 +180,7 @@ impl Stmt {
             Stmt::CopyAsync { target, source, guard } => {
                 index(target, f);
                 index(source, f);
-                if let Some(guard) = guard {
-                    guard.cond.visit(f);
-                }
+                guard.iter().for_each(|guard| guard.cond.visit(f));
             }
             Stmt::Point { pointer, at } => {
                 pointer.index.iter().for_each(|e| e.visit(f));

@@ -6,7 +6,8 @@
 //! * with `launch: tiles`, explicit or by default, a block reads at most 2^30 elements; with any
 //!   other `launch`, a thread holds at most 64 elements at once;
 //! * `launch: tiles` requires a whole array of `f32` that `sum`, `prod`, `max` or `min` folds in
-//!   `f32` into an `f32`, without `map`, `finish`, `compensated`, `blocks` and `run`;
+//!   `f32` into an `f32`, without `fold`, `map`, `finish`, `compensated`, `topk`, `blocks` and
+//!   `run`;
 //! * at most one of `unroll_last_warp` and `shuffle` is given;
 //! * under `unroll_last_warp` the block has at least 64 threads, and the tree's last 32 active
 //!   threads are in one warp;
@@ -14,9 +15,9 @@
 //! * `group` is a power of two. For rows and segments it is at most a warp, or the whole block. For
 //!   columns it is at most the block;
 //! * several blocks fold a row only if `group` is the whole block;
-//! * `topk` is at most 64, and needs `over: all` or `over: rows`, and as `group` a warp or the
-//!   whole block. It excludes `finish`, `tree`, `unroll_last_warp`, `shuffle`, `run` and `launch:
-//!   once`;
+//! * `topk` is from 1 to 64. It needs `op: max`, `min`, `argmax` or `argmin`, `over: all` or `over:
+//!   rows`, and as `group` a warp or the whole block. It excludes `finish`, `tree`,
+//!   `unroll_last_warp`, `shuffle`, `run`, `launch: tiles` and `launch: once`;
 //! * `blocks` is at most 65,535, and excludes `run`;
 //! * `run` is at most 2^30, and a multiple of the elements of one result that a block reads per
 //!   round;

@@ -31,8 +31,8 @@
 //!   `spread`, `slices`, `products` and `stream_k` are excluded. `stages` and `producer` need
 //!   `copy: tma`; `persistent` and `cluster` need `producer`. A `cluster` has at most 8 blocks, no
 //!   split-K, and a tile whose N is a multiple of 8 times the number of its blocks. If the
-//!   instruction reads a row-major B itself, the columns of a warp, and of a block of a cluster, are
-//!   multiples of 16.
+//!   instruction reads a row-major B itself, the columns of a warp, and of a block of a cluster,
+//!   are multiples of 16.
 //! * **Swizzling.** `swizzle` needs a K-major tile without padding, whose K must be a power of two
 //!   and at least 8.
 //! * **Names.** No `epilogue` operand is called `a` or `b`, which are matrices, or has the name of

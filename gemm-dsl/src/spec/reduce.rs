@@ -16,13 +16,15 @@ use acts::{
 words! {
     /// Operator of a reduction. Its identity replaces missing elements.
     Op {
-        /// `a + b`, identity −0: adding −0 leaves every value unchanged, but −0 + +0 is +0.
+        /// `a + b`, identity −0 for floating-point numbers, else 0: adding −0 leaves every value
+        /// unchanged, but −0 + +0 is +0.
         Sum = "sum",
         /// `a * b`, identity 1.
         Prod = "prod",
-        /// IEEE 754-2019 maximum, identity −∞: NaN wins, and −0 is below +0.
+        /// IEEE 754-2019 maximum, identity −∞ or the least integer: NaN wins, and −0 is below +0.
         Max = "max",
-        /// IEEE 754-2019 minimum, identity +∞: NaN wins, and −0 is below +0.
+        /// IEEE 754-2019 minimum, identity +∞ or the greatest integer: NaN wins, and −0 is below
+        /// +0.
         Min = "min",
         /// Index of the greatest element, or of the first NaN if there is one. Of equal elements
         /// the first is taken, and zeros of both signs are equal. A row, column or segment without
@@ -201,7 +203,7 @@ spec! {
         coarsen(u32): u32 = 1, "coarsen{}", least 1 "a thread folds at least one column",
             on COLUMNS;
         /// Maximum number of blocks that fold one result; each block loops until no elements are
-        /// left. Without the key: 1024 for a whole array, 256 under `topk`, else 1. A fixed tree
+        /// left. Without the key: 1024 for a whole array, or 256 under `topk`; else 1. A fixed tree
         /// over the block numbers folds the blocks' values.
         blocks(u32): Option<u32> = None::<u32>, "blocks{}", least 1 "a result needs at least one \
                                                                      block", on SHARED;
@@ -214,8 +216,8 @@ spec! {
             on SHARED;
         /// Method by which the values of several blocks are folded into one result. Default:
         /// `tiles` if `sum`, `prod`, `max` or `min` folds a whole array of `f32`, `acc` and
-        /// `result` are `f32`, and none of `map`, `finish`, `compensated`, `blocks` and `run` is
-        /// given. Otherwise `passes`.
+        /// `result` are `f32`, and none of `fold`, `map`, `finish`, `compensated`, `topk`, `blocks`
+        /// and `run` is given. Otherwise `passes`.
         launch(LaunchForm): Option<LaunchForm> = None::<LaunchForm>, "{}", on SEVERAL;
         /// Minimum number of resident blocks per SM: `__launch_bounds__(threads, n)`. It limits the
         /// registers of a thread. With `1`, one block may use all registers of an SM. Without the

@@ -14,9 +14,10 @@ words! {
         Sum = "sum",
         /// `a * b`, identity 1.
         Prod = "prod",
-        /// IEEE 754-2019 maximum, identity −∞: NaN wins, and −0 is below +0.
+        /// IEEE 754-2019 maximum, identity −∞ or the least integer: NaN wins, and −0 is below +0.
         Max = "max",
-        /// IEEE 754-2019 minimum, identity +∞: NaN wins, and −0 is below +0.
+        /// IEEE 754-2019 minimum, identity +∞ or the greatest integer: NaN wins, and −0 is below
+        /// +0.
         Min = "min",
     }
 }
@@ -66,14 +67,14 @@ spec! {
             on ROWS;
         /// Number of items of a thread. An item is a vector of 16 bytes of the elements or of the
         /// results, whichever has more elements. For rows, `block` times `items` is at most 1024;
-        /// for an array it is at most 2048, and the items of a block have at most 32 KiB. Without
-        /// the key: as many as hold 16 elements of a row or 24 of an array, at most 4 or 6, and at
-        /// most as many as `block` allows.
+        /// for an array it is at most 2048, and the items of a block have at most 32 KiB. Default
+        /// for rows: 16 elements per thread, at most 4 items. Default for arrays: 24 elements per
+        /// thread, at most 6 items. A large `block` lowers both.
         items(u32): Option<u32> = None::<u32>, "items{}",
             least 1 "a thread scans at least one item";
-        /// Minimum number of resident blocks per SM: `__launch_bounds__(threads, n)`. Without the
-        /// key, the compiler chooses; for an array with 16-byte accesses: as many as have 2048
-        /// threads, or 1536 unless an item has four 4-byte values, and at most 16.
+        /// Minimum number of resident blocks per SM: `__launch_bounds__(threads, n)`. Default
+        /// for rows: none. Default for arrays with 16-byte accesses: 2048 / `block` if an item has
+        /// four values of 4 bytes, else 1536 / `block`; at most 16.
         blocks_per_sm(u32): Option<u32> = None::<u32>, "blocks_per_sm{}",
             least 1 "at least one block must fit";
     }

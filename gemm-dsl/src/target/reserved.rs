@@ -55,9 +55,10 @@ pub(crate) const CUDA: &str = "\
     mbarrier_arrive mbarrier_arrive_expect mbarrier_arrive_relaxed mbarrier_arrive_remote \
     mbarrier_init mbarrier_wait mbarrier_wait_cluster min minimum mma_bf16 mma_f16 mma_tf32 \
     more_registers named_arrive named_barrier pack_bf16 pack_f16 rint rintf shared \
-    shared_memory size_t store16 store4 store_async store_remote store_remote_16 tensor_copy_2d tensor_copy_3d tensor_multicast_2d \
-    tensor_multicast_3d threadIdx to_bf16 to_f16 to_tf32 trunc truncf uint4 ulonglong2 \
-    warpSize wgmma_commit wgmma_fence wgmma_keep wgmma_wait";
+    shared_memory size_t store16 store4 store_async store_remote store_remote_16 \
+    tensor_copy_2d tensor_copy_3d tensor_multicast_2d tensor_multicast_3d threadIdx \
+    to_bf16 to_f16 to_tf32 trunc truncf uint4 ulonglong2 warpSize wgmma_commit wgmma_fence \
+    wgmma_keep wgmma_wait";
 
 /// Returns true if C++, CUDA or a device function of a source may use the name.
 pub(crate) fn is_reserved(name: &str) -> bool {

@@ -71,8 +71,8 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Checks and records an asynchronous store of a lane to the current block, and counts its bytes
-    /// at the block's mbarrier.
+    /// Checks and records an asynchronous store of a lane to the current block, and counts its
+    /// bytes at the block's mbarrier.
     fn value_arrives(
         &mut self,
         to: &Memory,

@@ -104,8 +104,8 @@ impl Compiler<'_, '_> {
                 let value = self.stored_value(&store.value);
                 let (block, place) = (self.index(&store.block), self.place(&store.target));
                 self.accesses.written(store.target.region);
-                // A generic address takes `MAPA` and a move. An asynchronous store takes a `MAPA` for
-                // the mbarrier.
+                // A generic address takes `MAPA` and a move. An asynchronous store takes a `MAPA`
+                // for the mbarrier.
                 self.root(SassCost::one(SassClass::SharedStore).beside(2), [value, block, place]);
             }
             Op::AsyncCopy(copy) => self.async_copy(copy),

@@ -229,8 +229,8 @@ impl<B: ProgramBackend> Executor<'_, B> {
         Ok(calls)
     }
 
-    /// Returns the first kernel of a launch whose contract is met, without the optional kernels that
-    /// the device cannot run.
+    /// Returns the first kernel of a launch whose contract is met, without the optional kernels
+    /// that the device cannot run.
     fn choose(&self, launch: &Launch<HostExpr>) -> Result<(KernelId, Call), B::Error> {
         let mut extents = SmallVec::<[(Extent, u64); 8]>::new();
         for (extent, value) in &launch.extents {

@@ -93,11 +93,7 @@ impl Verifier<'_> {
             Stmt::Store { target, value } => {
                 let ty = self.access(target)?;
                 self.writable(target)?;
-                let value = self.ty(value)?;
-                // A vector of small elements may be given as words.
-                let words = matches!(ty, Ty::Vector(elem) if elem.size() < 4)
-                    && value == Ty::Vector(Elem::U32);
-                require(words || value == ty, || "a store of another type".into())
+                require(is_stored_as(self.ty(value)?, ty), || "a store of another type".into())
             }
             Stmt::StoreRemote { block, target, value, barrier } => {
                 self.store_remote(block, target, value, barrier.as_ref())
@@ -266,4 +262,11 @@ impl Verifier<'_> {
             format!("a fragment of {count} elements in {name}")
         })
     }
+}
+
+/// Returns true if a value is stored as elements of a type. A vector of small elements may be given
+/// as words.
+fn is_stored_as(value: Ty, ty: Ty) -> bool {
+    let is_small = matches!(ty, Ty::Vector(elem) if elem.size() < 4);
+    value == ty || is_small && value == Ty::Vector(Elem::U32)
 }

@@ -115,6 +115,44 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
         (blocks, b.let_("rank", Special::ClusterRank))
     });
     let stages = (t.stages() > 1).then(|| stages(b, t.stages()));
+    let (slabs, tiles) = tiles(b, t, stages, &splits, [bm, bn], bk);
+    let accumulators =
+        AccumulatorCounts { places: tm * tn, epilogue_threads: threads.into(), by_all: true };
+    let split = SplitKWorkspace::declare(b, plan, &problem, accumulators);
+    let partitions = SplitKPartitions::of_block(b, plan, &problem, bk);
+    let (partitions, range) = partitions.unzip();
+    let frame = WgmmaFrame {
+        accumulators: own_accumulators,
+        plan,
+        t,
+        problem,
+        splits,
+        bm,
+        bn,
+        bk,
+        threads,
+        tid,
+        stages,
+        cluster,
+        slabs,
+        tiles,
+        range,
+    };
+    let consumers =
+        Consumers { frame: &frame, factors, split, partitions, unrepresentable, row_max, tm, tn };
+    pipeline::run(b, &consumers);
+}
+
+/// Declares the shared memory of the tiles of A and B, whose extents are `lines` along M and N, and
+/// the lengths of the rows of MN-major operands.
+fn tiles(
+    b: &mut KernelBuilder,
+    t: &WgmmaPlan,
+    stages: Option<Const>,
+    splits: &Splits,
+    lines: [Const; 2],
+    bk: Const,
+) -> ([Option<Const>; 2], [BufferId; 2]) {
     let meaning = |factor: Factor| {
         let splits = if t.arith().splits() > 1 { "splits of " } else { "" };
         let per_stage = if stages.is_some() { " per stage" } else { "" };
@@ -141,7 +179,8 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
         let slab = t.slabs()[factor.index()];
         (slab > 0).then(|| b.constant(name, slab as i32, meaning))
     });
-    let tiles = [(Factor::A, bm), (Factor::B, bn)].map(|(factor, lines)| {
+    let tiles = Factor::BOTH.map(|factor| {
+        let lines = lines[factor.index()];
         let dims = stages.into_iter().chain(splits.count).map(Expr::from);
         let tile = match slabs[factor.index()] {
             None => vec![lines.into(), bk.into()],
@@ -153,31 +192,7 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
         let layout = BufferLayout::Array { order, pad: 0.into(), swizzle };
         b.shared(&format!("{factor}s"), t.elem(), dims, layout, meaning(factor))
     });
-    let accumulators =
-        AccumulatorCounts { places: tm * tn, epilogue_threads: threads.into(), by_all: true };
-    let split = SplitKWorkspace::declare(b, plan, &problem, accumulators);
-    let partitions = SplitKPartitions::of_block(b, plan, &problem, bk);
-    let (partitions, range) = partitions.unzip();
-    let frame = WgmmaFrame {
-        accumulators: own_accumulators,
-        plan,
-        t,
-        problem,
-        splits,
-        bm,
-        bn,
-        bk,
-        threads,
-        tid,
-        stages,
-        cluster,
-        slabs,
-        tiles,
-        range,
-    };
-    let consumers =
-        Consumers { frame: &frame, factors, split, partitions, unrepresentable, row_max, tm, tn };
-    pipeline::run(b, &consumers);
+    (slabs, tiles)
 }
 
 /// State of the consumer threads, which multiply tiles and have their accumulators.

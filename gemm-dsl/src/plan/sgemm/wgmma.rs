@@ -47,8 +47,8 @@ facts! {
         bk: u32,
         /// Columns of C per warpgroup.
         columns: u32,
-        /// Rows of A, and columns of B, in a row of shared memory, if this operand is MN-major; else
-        /// 0.
+        /// Rows of A, and columns of B, in a row of shared memory, if this operand is MN-major;
+        /// else 0.
         slabs: [u32; 2],
         /// Splits that the instructions multiply.
         splits: SplitsPlan,

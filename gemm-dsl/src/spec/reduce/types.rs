@@ -92,9 +92,10 @@ impl AccType {
 words! {
     /// Type of a result: the accumulator type, or a type to which the result is rounded.
     ResultType {
-        /// IEEE binary32, from accumulators in `f32` or `f64`, or from integers with a `finish`.
+        /// IEEE binary32, from accumulators in `f32` or `f64`. From integers, a reduction needs a
+        /// `finish`.
         F32 = "f32",
-        /// IEEE binary64, from accumulators in `f64`, or from integers with a `finish`.
+        /// IEEE binary64, from accumulators in `f64`; from integers, a reduction needs a `finish`.
         F64 = "f64",
         /// IEEE binary16, from accumulators in `f32`.
         F16 = "f16",

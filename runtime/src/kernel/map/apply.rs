@@ -112,9 +112,7 @@ fn apply_on<B: Finds>(
             Along::N => vector(&argument.name, Along::N, found, n)?,
             Along::M => vector(&argument.name, Along::M, found, m)?,
             Along::Mn => {
-                let Some(shape) = of_operands.next() else {
-                    unreachable!("shapes: one for each matrix")
-                };
+                let shape = of_operands.next().expect("shapes: one for each matrix");
                 BoundArray::array(&argument.name, found.place.clone(), &form.axes(shape))
             }
             Along::Nothing => unreachable!("MapSpec::operands: a number has no array"),
@@ -123,16 +121,15 @@ fn apply_on<B: Finds>(
         bound.push((Operand::Input(nth), array));
     }
     for (found, array) in written.iter().zip(outputs) {
-        let shape = if is_matrix(array) { of_results.next() } else { None };
-        let bind = match shape {
+        let bind = match is_matrix(array).then(|| of_results.next()).flatten() {
             Some(shape) => BoundArray::array(&array.name, found.place.clone(), &form.axes(shape)),
             None => vector(&array.name, Along::M, found, m)?,
         };
         bound.push((array.operand, bind));
     }
+    let sms = u64::from(on.device.target().sms);
     let mut extents = SmallVec::<[_; 3]>::from_slice(&[(Extent::M, m), (Extent::N, n)]);
-    let takes_sms = program.program().extents.contains(&Extent::SMS);
-    extents.extend(takes_sms.then(|| (Extent::SMS, u64::from(on.device.target().sms))));
+    extents.extend(program.program().extents.contains(&Extent::SMS).then_some((Extent::SMS, sms)));
     let values = program.program().bind(&extents, &numbers)?;
     launch(on, program, &values, &bound)
 }

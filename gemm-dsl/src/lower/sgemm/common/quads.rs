@@ -3,9 +3,9 @@
 //! A lane has two adjacent columns of every eight. Their outputs are one word: two elements of 16
 //! bits, or one `f32` for the pair. Four lanes transpose their words of four groups of eight
 //! columns. Each lane then has all outputs of one group, which are 16 adjacent bytes of C. If a
-//! pair has one element of 16 bits, the words of eight groups are transposed. If the outputs are two
-//! `f32`, pairs of lanes exchange those of two groups: the even lane receives four columns of the
-//! first group, and the odd lane those of the second.
+//! pair has one element of 16 bits, the words of eight groups are transposed. If the outputs are
+//! two `f32`, pairs of lanes exchange those of two groups: the even lane receives four columns of
+//! the first group, and the odd lane those of the second.
 
 use super::accumulator_tile::AccumulatorTile;
 use super::accumulators::{Accumulators, exchange};
