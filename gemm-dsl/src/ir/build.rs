@@ -22,8 +22,8 @@ pub struct KernelBuilder {
     open: Vec<Vec<Stmt>>,
     /// Number of variables declared before each function.
     pub(super) vars_before: Vec<usize>,
-    /// Indices of the parameters whose names a user chose.
-    of_user: Vec<usize>,
+    /// Declarations whose names a user chose.
+    of_user: Vec<names::Named>,
     /// First mistake that cannot be seen in the kernel itself.
     pub(super) fault: Option<String>,
 }
@@ -411,8 +411,8 @@ impl KernelBuilder {
     /// builder, never of a spec.
     pub fn finish(mut self) -> Result<VerifiedKernel, IrError> {
         self.kernel.body = self.open.pop().unwrap_or_default();
-        names::show_functions(&mut self.kernel);
         names::give_way(&mut self.kernel, &self.of_user);
+        names::show_functions(&mut self.kernel);
         if let Some(rule) = self.fault {
             return Err(IrError { kernel: self.kernel.name, rule });
         }
