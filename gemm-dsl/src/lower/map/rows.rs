@@ -129,7 +129,7 @@ fn kernel(
         _ => Expr::from(arrays.m).div_ceil(rows_of_block.clone().wide()),
     };
     let grid = [grid, 1u64.into(), 1u64.into()];
-    let blocks_per_sm = cluster.map(|_| class.resident_blocks(plan));
+    let blocks_per_sm = class.blocks_per_sm(plan);
     b.geometry(Geometry { block: (class.block, 1), grid, blocks_per_sm });
     let is_wide = rows != Rows::Any;
     let kernel = RowKernel {

@@ -81,6 +81,6 @@ impl RowPart {
 
     /// Combines two values of a fold.
     pub(super) fn combined(&self, a: Expr, b: Expr) -> Expr {
-        folds::combined(self.op().unwrap_or(FoldOp::Sum), self.elem(), a, b)
+        folds::combined(self.op().unwrap_or(FoldOp::Sum), a, b)
     }
 }
