@@ -7,7 +7,7 @@ use std::fmt;
 /// Violation of a rule or requirement of a kernel by a launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContractError {
-    pub kernel: String,
+    pub kernel: Box<str>,
     /// Family of the kernel, which determines the remedy.
     pub family: KernelFamily,
     /// Part of the launch that violates the requirement.

@@ -191,7 +191,7 @@ pub(in crate::kernel) fn check_elements<B: Backend>(
     }
     let subject = Subject::Array { operand: array.operand, name: array.name.to_string() };
     let contract = program.contract(KernelId(0));
-    let (kernel, family) = (contract.kernel.to_string(), contract.family);
+    let (kernel, family) = ((*contract.kernel).into(), contract.family);
     let need = Need::Element { expected, found };
     Err(ContractError { kernel, family, subject, need, value: 0 }.into())
 }
