@@ -106,8 +106,8 @@ pub mod items {
         Argument, Array, KernelId, Launch, LaunchProgram, Slot, Step, Temp, TempFill,
     };
     pub use crate::ir::{
-        Arith, BinaryOp, Cmp, Elem, Extent, HostExpr, HostOp, Integer, List, Logic, Operand,
-        Requirement, Scalar, Source, TensorMap, TensorSwizzle, Ty, Variant,
+        Arith, BinaryOp, Cmp, Elem, Extent, HostExpr, HostOp, Integer, KernelFamily, List, Logic,
+        Operand, Requirement, Scalar, Source, TensorMap, TensorSwizzle, Ty, Variant,
     };
     pub use crate::spec::{Along, ArgSlot, Batch, EpilogueArg, Op, Over, Pairs};
     pub use std::borrow::Cow;

@@ -204,7 +204,7 @@ pub use function::Function;
 pub use handle::{BufferId, Const, FunctionId, MbarrierId, Scalar, Var};
 pub use host_expr::{HostExpr, HostOp};
 pub use interface::{Extent, Geometry, Operand, Requirement, Source, Variant};
-pub use kernel::{ConstDecl, Kernel, Param, ParamKind, VarDecl};
+pub use kernel::{ConstDecl, Kernel, KernelFamily, Param, ParamKind, VarDecl};
 pub use layout::{Buffer, BufferLayout, Space, Swizzle};
 pub use list::List;
 pub use mbarrier::{Mbarrier, MbarrierDecl, MbarrierOp, MbarrierRef, ProxyFence};

@@ -249,8 +249,8 @@ fn undeclared(
         None => Ok((runtime, tokens)),
         Some(word) => {
             let message = format!(
-                "`{name}!` declares no type, only `sgemm_kernel!` does; write `const NAME: {value} \
-                 = {name}!(…);`"
+                "`{name}!` declares no type, only `sgemm_kernel!` and `gemm_kernel!` do; write \
+                 `const NAME: {value} = {name}!(…);`"
             );
             Err(syn::Error::new(word, message))
         }

@@ -73,8 +73,8 @@
 //!
 //! * `GEMM_NVRTC_PATH`: the NVRTC library, or its directory. If the variable is not set, NVRTC is
 //!   looked up on the loader's path, in `CUDA_PATH`, `CUDA_HOME`, `CONDA_PREFIX` and
-//!   `/usr/local/cuda`, and in Python wheels. A library that is too old for the GPU or for a
-//!   kernel's instructions is skipped.
+//!   `/usr/local/cuda`, and in Python wheels, those of `VIRTUAL_ENV` first. A library that is too
+//!   old for the GPU or for a kernel's instructions is skipped.
 //! * `GEMM_PYTHON`: Python interpreter that is started to find wheels if no other place has NVRTC;
 //!   `python3` by default. With an empty value, no interpreter is started.
 //! * `GEMM_CACHE_DIR`: directory of compiled kernels, and of answers of [`SgemmTable::autotune`].
@@ -212,7 +212,9 @@ pub mod internal {
     };
     pub use crate::kernel::{call_program, with_splits};
     pub use crate::kernel_arg::Address;
-    pub use crate::library::{Candidate, LibrarySpec, Places, SearchPlace, find_at, open, symbol};
+    pub use crate::library::{
+        Candidate, LibrarySpec, NVRTC, Places, SearchPlace, find_at, open, symbol,
+    };
     pub use crate::operand::{Exclusive, LocatedOperand, Shared, read, sealed as operand, write};
     pub use crate::program::CachedProgram;
     pub use crate::shape::{Batch, Shape};

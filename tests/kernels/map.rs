@@ -2,6 +2,7 @@
 
 mod gpu;
 mod row_clusters;
+mod row_names;
 mod rows;
 
 use gemm_dsl::ir::Variant;
@@ -90,6 +91,7 @@ pub fn trials() -> Vec<Trial> {
         simulated![results_are_exact, overlaps_are_errors, shapes_must_agree, types_must_agree,],
         rows::trials(),
         row_clusters::trials(),
+        row_names::trials(),
         gpu::trials(),
     ];
     trials.into_iter().flatten().collect()

@@ -153,7 +153,7 @@ structs! {
     Temp<HostExpr> { name, elem, dims, fill }
     Launch<HostExpr> { choose, bind, extents }
     Contract {
-        kernel, variant, params, requires, block, grid, cluster, shared_bytes, shared_is_dynamic,
+        kernel, family, variant, params, requires, block, grid, cluster, shared_bytes, shared_is_dynamic,
         min_arch, min_release, is_specific, is_optional,
     }
     ArrayParameter {
@@ -209,6 +209,7 @@ names!(
     Elem,
     TensorSwizzle,
     Variant,
+    KernelFamily,
     TempFill,
     Along,
     Over,

@@ -31,6 +31,11 @@ pub struct Lowered {
 }
 
 impl Lowered {
+    /// Device function of the closure.
+    pub(crate) fn id(&self) -> FunctionId {
+        self.function
+    }
+
     /// Applies the closure to the arguments `params`. `integer` returns the value of a reserved
     /// name that the closure reads.
     pub fn apply(

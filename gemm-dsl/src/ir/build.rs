@@ -11,8 +11,8 @@ pub use loops::For;
 
 use super::{
     Access, Buffer, BufferId, BufferLayout, Const, ConstDecl, Elem, Expr, Extent, Geometry,
-    IrError, Kernel, Operand, Param, ParamKind, Requirement, Scalar, Section, Source, Space,
-    Special, Stmt, Ty, Var, VarDecl, Variant, VerifiedKernel,
+    IrError, Kernel, KernelFamily, Operand, Param, ParamKind, Requirement, Scalar, Section, Source,
+    Space, Special, Stmt, Ty, Var, VarDecl, Variant, VerifiedKernel,
 };
 
 /// Builds one kernel. Mistakes in its use do not panic; [`KernelBuilder::finish`] reports them.
@@ -22,8 +22,8 @@ pub struct KernelBuilder {
     open: Vec<Vec<Stmt>>,
     /// Number of variables declared before each function.
     pub(super) vars_before: Vec<usize>,
-    /// Indices of the parameters whose names a user chose.
-    of_user: Vec<usize>,
+    /// Declarations whose names a user chose.
+    of_user: Vec<names::Named>,
     /// First mistake that cannot be seen in the kernel itself.
     pub(super) fault: Option<String>,
 }
@@ -36,6 +36,7 @@ impl KernelBuilder {
         let kernel = Kernel {
             name: name.into(),
             title: Vec::new(),
+            family: KernelFamily::default(),
             variant: Variant::Only,
             params: Vec::new(),
             consts: Vec::new(),
@@ -60,6 +61,11 @@ impl KernelBuilder {
     /// Adds a line to the comment at the head of the CUDA source.
     pub fn title(&mut self, line: impl Into<String>) {
         self.kernel.title.push(line.into());
+    }
+
+    /// Sets the kernel's family.
+    pub fn family(&mut self, family: KernelFamily) {
+        self.kernel.family = family;
     }
 
     /// Sets the kernel's variant among the kernels that compute the same result.
@@ -411,8 +417,8 @@ impl KernelBuilder {
     /// builder, never of a spec.
     pub fn finish(mut self) -> Result<VerifiedKernel, IrError> {
         self.kernel.body = self.open.pop().unwrap_or_default();
-        names::show_functions(&mut self.kernel);
         names::give_way(&mut self.kernel, &self.of_user);
+        names::show_functions(&mut self.kernel);
         if let Some(rule) = self.fault {
             return Err(IrError { kernel: self.kernel.name, rule });
         }

@@ -40,8 +40,8 @@ pub use error::{Between, ContractError, Need, Subject};
 pub use ranges::{meet, united};
 
 use super::{
-    Atomic, BufferId, BufferLayout, Elem, Expr, Extent, HostExpr, Kernel, List, Operand, ParamKind,
-    Requirement, Source, Stmt, TensorMap, Ty, Variant,
+    Atomic, BufferId, BufferLayout, Elem, Expr, Extent, HostExpr, Kernel, KernelFamily, List,
+    Operand, ParamKind, Requirement, Source, Stmt, TensorMap, Ty, Variant,
 };
 use crate::target::release::Release;
 use host_expr::{host_expr, is_bound};
@@ -52,6 +52,8 @@ use std::borrow::Cow;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contract {
     pub kernel: Cow<'static, str>,
+    /// Family, for the remedies of errors.
+    pub family: KernelFamily,
     /// Variant among the kernels that compute the same result.
     pub variant: Variant,
     pub params: List<Parameter>,
@@ -214,6 +216,7 @@ impl Contract {
         let [x, y, z] = &k.geometry.grid;
         Ok(Self {
             kernel: k.name.clone().into(),
+            family: k.family,
             variant: k.variant,
             params: params.into(),
             requires: k.requires.clone().into(),

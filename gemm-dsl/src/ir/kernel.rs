@@ -51,6 +51,19 @@ pub enum ParamKind {
     },
 }
 
+/// Family of a kernel, as far as messages about its launches differ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum KernelFamily {
+    /// GEMM, whose specs have the keys `layout` and `batch`.
+    Gemm,
+    /// Reduction, whose specs have the key `over`.
+    Reduction,
+    /// Elementwise kernel, scan, or kernel without a spec.
+    #[default]
+    Other,
+}
+
 /// Kernel. A [`KernelBuilder`](super::KernelBuilder) builds it, and the verifier checks it and
 /// returns a [`VerifiedKernel`](super::VerifiedKernel).
 #[derive(Clone, Debug, PartialEq)]
@@ -59,6 +72,8 @@ pub struct Kernel {
     pub name: String,
     /// Description for the comment at the head of the source, line by line.
     pub title: Vec<String>,
+    /// Family, for messages that name keys of its specs.
+    pub family: KernelFamily,
     /// Variant among the kernels that compute the same result.
     pub variant: Variant,
     pub params: Vec<Param>,

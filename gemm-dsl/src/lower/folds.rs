@@ -14,17 +14,8 @@ pub(super) fn identity(op: FoldOp, elem: Elem) -> Expr {
     }
 }
 
-/// Combines two values of a fold. The extrema of integers are calls.
-pub(super) fn combined(op: FoldOp, elem: Elem, a: Expr, b: Expr) -> Expr {
-    match op {
-        FoldOp::Max if !elem.is_float() => a.max(b),
-        FoldOp::Min if !elem.is_float() => a.min(b),
-        _ => selected(op, a, b),
-    }
-}
-
 /// Combines two values of a fold. The extrema of integers are a comparison and a selection.
-pub(super) fn selected(op: FoldOp, a: Expr, b: Expr) -> Expr {
+pub(super) fn combined(op: FoldOp, a: Expr, b: Expr) -> Expr {
     match op {
         FoldOp::Sum => a + b,
         FoldOp::Prod => a * b,

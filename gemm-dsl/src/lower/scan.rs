@@ -126,7 +126,7 @@ impl<'s> Scan<'s> {
         let ty = Ty::Scalar(held);
         let meaning = "Folds two values, the earlier one first.";
         let fold = b.function("fold", &[meaning], &[("earlier", ty), ("later", ty)], |_, p| {
-            folds::selected(spec.op.fold(), p[0].into(), p[1].into())
+            folds::combined(spec.op.fold(), p[0].into(), p[1].into())
         });
         let team = match plan.team() {
             team if team == plan.block() => block,

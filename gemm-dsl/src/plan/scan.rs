@@ -148,12 +148,16 @@ impl ScanPlan {
         self.items
     }
 
-    /// Minimum number of resident blocks per SM for which the compiler allots registers to a scan
-    /// of an array.
-    pub(crate) fn blocks_per_sm(&self) -> u32 {
-        let is_small = self.spec.acc_elem().size() == 4 && self.vector() == 4;
-        let threads = RESIDENT_THREADS[usize::from(!is_small)];
-        self.spec.blocks_per_sm.unwrap_or((threads / self.block()).min(RESIDENT_BLOCKS))
+    /// Minimum number of resident blocks per SM for which the compiler allots registers, if there
+    /// is one. `is_wide` is true for the vector variant; scalar accesses need more registers.
+    pub(crate) fn blocks_per_sm(&self, is_wide: bool) -> Option<u32> {
+        let default = || {
+            let is_small = self.spec.acc_elem().size() == 4 && self.vector() == 4;
+            let threads = RESIDENT_THREADS[usize::from(!is_small)];
+            (threads / self.block()).min(RESIDENT_BLOCKS)
+        };
+        let has_default = is_wide && self.spec.over == ScanOver::All;
+        self.spec.blocks_per_sm.or_else(|| has_default.then(default))
     }
 
     /// Elements of an item: 16 bytes of the elements or of the results, whichever has more
@@ -177,7 +181,22 @@ impl ScanPlan {
         list.say("element type", format!("{}, accumulated in {}", types.0, types.1));
         list.say("result type", spec.result_elem().to_string());
         list.say("scan over", spec.over.to_string());
-        list.say("minimum blocks per SM", residency::told(spec.blocks_per_sm));
+        let [wide, scalar] = [true, false].map(|is_wide| self.blocks_per_sm(is_wide));
+        let reason = match spec.blocks_per_sm {
+            None if spec.over == ScanOver::All => {
+                "registers for 2048 threads of an SM if accumulators and elements have 4 bytes, \
+                 else 1536; at most 16 blocks"
+            }
+            _ => "",
+        };
+        list.because("minimum blocks per SM", residency::told(wide), reason);
+        if scalar != wide {
+            list.because(
+                "minimum blocks per SM of the scalar variant",
+                residency::told(scalar),
+                "a scalar access needs more registers",
+            );
+        }
         list.because(
             "elements per item",
             self.vector().to_string(),

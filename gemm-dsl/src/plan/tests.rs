@@ -1,5 +1,6 @@
 //! Tests of plan messages that no spec text can produce, and of invariants of every plan.
 
+mod decisions;
 mod plausible;
 mod reductions;
 mod registers;

@@ -4,15 +4,14 @@
 
 use super::Stage;
 use crate::error::SpecErrors;
-use crate::ir::{Variant, VerifiedKernel};
+use crate::ir::{KernelFamily, Variant, VerifiedKernel};
 use crate::spec::{Fragment, MapSpec, ReduceSpec, ScanSpec, SgemmSpec};
 use crate::{Family, Plan, cuda};
 
 /// Spec with its kernels, and the names of their files.
 #[derive(Clone, Debug)]
 pub struct PinnedSpec {
-    /// Folder of the files: that of the ladder, or `published`, `segments`, `runs`, `numbers`,
-    /// `scans`, `epilogue`, `batch`, `map` or `rows`.
+    /// Folder of the files: that of the ladder, or one of a kind of specs, such as `published`.
     pub folder: &'static str,
     /// Base name of the files, for example `04_unroll_last_warp`.
     pub stem: String,
@@ -43,8 +42,7 @@ impl PinnedSpec {
                 && program.variants().all(|kernel| kernel.name != other.name)
         });
         let kernels = program.variants().chain(others).cloned().collect();
-        let is_gemm =
-            !["reduce", "segments", "runs", "numbers", "scans", "map", "rows"].contains(&folder);
+        let is_gemm = program.launched().any(|kernel| kernel.family == KernelFamily::Gemm);
         Ok(Self { folder, stem: stem.into(), is_gemm, line: spec.to_string(), kernels })
     }
 

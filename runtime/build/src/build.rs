@@ -6,10 +6,10 @@ use gemm_dsl::artifact::Artifact;
 use gemm_dsl::ir::VerifiedProgram;
 use gemm_dsl::ir::program::LaunchProgram;
 use gemm_dsl::plan::{MapPlan, ReducePlan, ScanPlan, SgemmPlan};
-use gemm_dsl::spec::{Arith, SgemmSpec};
+use gemm_dsl::spec::{Arith, SgemmSpec, Spec as _};
 use gemm_dsl::{Family, Plan, SpecErrors};
 use gemm_runtime::compile::Arch;
-use gemm_runtime::internal::{Unit, for_archive, in_parallel, write_archive};
+use gemm_runtime::internal::{NVRTC, Unit, for_archive, in_parallel, write_archive};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::{env, fs};
@@ -59,7 +59,7 @@ pub fn embed(name: &str, archs: &[&str], contents: &Contents) -> Result<(), Erro
     for path in &contents.read {
         println!("cargo::rerun-if-changed={}", path.display());
     }
-    for variable in ["GEMM_NVRTC_PATH", "GEMM_PYTHON", "CUDA_PATH", "CUDA_HOME", "CONDA_PREFIX"] {
+    for variable in NVRTC.variables() {
         println!("cargo::rerun-if-env-changed={variable}");
     }
     let built = build(archs, contents)?;
@@ -169,8 +169,9 @@ fn shipped(contents: &Contents, arch: Arch) -> Result<Vec<Program>, Error> {
 fn gemms(lines: &BTreeSet<String>, with_splits: bool) -> Result<Vec<Program>, Error> {
     let (mut programs, mut split) = (Vec::new(), BTreeSet::new());
     for line in lines {
-        let add = |made| program(format!("sgemm_kernel!({line})"), made);
         let plan: Result<SgemmPlan, SpecErrors> = line.parse();
+        let name = plan.as_ref().map_or(SgemmSpec::MACRO, |plan| plan.types().macro_name());
+        let add = |made| program(format!("{name}!({line})"), made);
         programs.push(add(plan.as_ref().map_err(Clone::clone).and_then(Plan::artifact))?);
         let Some(plan) = plan.ok().filter(|_| with_splits) else { continue };
         for splits in [[true, false], [false, true], [true, true]] {

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::scan::{self, lines, macro_calls};
 use gemm_dsl::plan::{MapPlan, ReducePlan, ScanPlan, SgemmPlan};
-use gemm_dsl::spec::{ReduceSpec, SgemmSpec};
+use gemm_dsl::spec::{MapSpec, ReduceSpec, SgemmSpec};
 use gemm_dsl::tables::{KernelTable, TableFamily};
 use gemm_dsl::{Plan, SpecErrors};
 pub use gemm_runtime::internal::SgemmCalls;
@@ -47,12 +47,22 @@ impl Contents {
         Self::default()
     }
 
-    /// Adds the kernel of a spec of `sgemm_kernel!`.
+    /// Adds the kernel of a spec of `sgemm_kernel!` or `gemm_kernel!`.
     ///
     /// # Errors
     /// [`Error::Spec`] with all faults of the spec.
     pub fn sgemm_kernel(mut self, spec: &str) -> Result<Self, Error> {
         let plan: SgemmPlan = parsed("sgemm_kernel", spec)?;
+        self.gemms.insert(plan.spec().to_string());
+        Ok(self)
+    }
+
+    /// Adds the kernel of a spec of `gemm_kernel!` or `sgemm_kernel!`.
+    ///
+    /// # Errors
+    /// [`Error::Spec`] with all faults of the spec.
+    pub fn gemm_kernel(mut self, spec: &str) -> Result<Self, Error> {
+        let plan: SgemmPlan = parsed(SgemmSpec::TYPED, spec)?;
         self.gemms.insert(plan.spec().to_string());
         Ok(self)
     }
@@ -73,6 +83,16 @@ impl Contents {
     /// [`Error::Spec`] with all faults of the spec.
     pub fn map_kernel(mut self, spec: &str) -> Result<Self, Error> {
         let plan: MapPlan = parsed("map_kernel", spec)?;
+        self.maps.insert(plan.spec().to_string());
+        Ok(self)
+    }
+
+    /// Adds the kernel of a spec of `row_kernel!` or `map_kernel!`.
+    ///
+    /// # Errors
+    /// [`Error::Spec`] with all faults of the spec.
+    pub fn row_kernel(mut self, spec: &str) -> Result<Self, Error> {
+        let plan: MapPlan = parsed(MapSpec::ROWS, spec)?;
         self.maps.insert(plan.spec().to_string());
         Ok(self)
     }
@@ -105,9 +125,9 @@ impl Contents {
         Ok(self)
     }
 
-    /// Adds the kernels of all calls of `sgemm_kernel!`, `reduce_kernel!`, `map_kernel!`,
-    /// `row_kernel!`, `scan_kernel!`, `sgemm_table!` and `reduce_table!` in a file, or in all files
-    /// `*.rs` of a folder and its subfolders.
+    /// Adds the kernels of all calls of `sgemm_kernel!`, `gemm_kernel!`, `reduce_kernel!`,
+    /// `map_kernel!`, `row_kernel!`, `scan_kernel!`, `sgemm_table!` and `reduce_table!` in a file,
+    /// or in all files `*.rs` of a folder and its subfolders.
     ///
     /// The files are split into tokens and not expanded. Calls in code that `cfg` disables count,
     /// calls under another name do not. A call in the body of a `macro_rules!` whose spec contains

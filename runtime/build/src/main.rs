@@ -60,7 +60,7 @@ struct Build {
     /// Calls of `sgemm` with alpha or beta
     #[arg(long, requires = "table")]
     scaled: bool,
-    /// Calls of `sgemm` for batches: strided or pointers
+    /// Calls of `sgemm` for batches: strided, strided2, strided3, pointers or grouped
     #[arg(long, requires = "table")]
     batch: Option<String>,
     /// Accuracy class of the calls of `sgemm`: ieee, bound or norm

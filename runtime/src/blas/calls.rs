@@ -91,7 +91,7 @@ impl SgemmCalls {
         Self { is_scaled: true, ..self }
     }
 
-    /// Selects batches: strided ones, or lists of matrices.
+    /// Selects batches of this kind.
     #[must_use]
     pub fn batch(self, batch: Batch) -> Self {
         Self { batch: Some(batch), ..self }

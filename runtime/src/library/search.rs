@@ -6,7 +6,7 @@
 //! `/usr/local/cuda`; the Python wheels of the active virtual environment and of the interpreter
 //! `GEMM_PYTHON`.
 
-use super::spec::{LibrarySpec, SearchPlace};
+use super::spec::{LibrarySpec, PYTHON, SearchPlace, TOOLKITS, VIRTUAL_ENV};
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -61,13 +61,13 @@ impl Places {
             wanted,
             explicit: path(wanted.variable),
             names: wanted.names.to_vec(),
-            toolkits: ["CUDA_PATH", "CUDA_HOME", "CONDA_PREFIX"]
+            toolkits: TOOLKITS
                 .into_iter()
                 .filter_map(|variable| Some((Some(variable), path(variable)?)))
                 .chain((!cfg!(windows)).then(|| (None, DEFAULT_TOOLKIT.into())))
                 .collect(),
-            virtual_env: path("VIRTUAL_ENV"),
-            python: match env::var_os("GEMM_PYTHON") {
+            virtual_env: path(VIRTUAL_ENV),
+            python: match env::var_os(PYTHON) {
                 Some(python) => Some(python).filter(|python| !python.is_empty()),
                 None => Some(if cfg!(windows) { "python" } else { "python3" }.into()),
             },

@@ -16,6 +16,23 @@ pub struct LibrarySpec {
     pub order: [SearchPlace; 3],
 }
 
+/// Variables with the root of a CUDA toolkit.
+pub(super) const TOOLKITS: [&str; 3] = ["CUDA_PATH", "CUDA_HOME", "CONDA_PREFIX"];
+
+/// Variable with the root of the active virtual environment.
+pub(super) const VIRTUAL_ENV: &str = "VIRTUAL_ENV";
+
+/// Variable with the Python interpreter that names its module path.
+pub(super) const PYTHON: &str = "GEMM_PYTHON";
+
+impl LibrarySpec {
+    /// Environment variables that determine which library is found. The loader of the system may
+    /// read others.
+    pub fn variables(&self) -> impl Iterator<Item = &'static str> + use<> {
+        [self.variable].into_iter().chain(TOOLKITS).chain([VIRTUAL_ENV, PYTHON])
+    }
+}
+
 /// Kind of place where a library may be.
 #[derive(Clone, Copy, Debug)]
 pub enum SearchPlace {

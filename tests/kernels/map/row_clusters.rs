@@ -26,13 +26,13 @@ const NORM: &str = "|x[m, n], y[m, n]: bf16, gamma[n]| -> (f32, f32[m], i64[m]) 
 }, block: 32, items: 1";
 const INTEGERS: &str = "|x[m, n]: i8| -> i64[m] sum(x) - max(x) * min(x), block: 64, items: 1";
 
-fn program(line: &str) -> VerifiedProgram {
+pub(super) fn program(line: &str) -> VerifiedProgram {
     let plan: MapPlan = line.parse().expect("a sound spec");
     plan.program().expect("a sound program")
 }
 
 /// Kernels of a program for rows of `n` columns, in order of preference.
-fn kernels(program: &VerifiedProgram, n: u64) -> Vec<VerifiedKernel> {
+pub(super) fn kernels(program: &VerifiedProgram, n: u64) -> Vec<VerifiedKernel> {
     let values = program
         .bind(&[(Extent::M, 3), (Extent::N, n), (Extent::SMS, 132)], &[])
         .expect("all extents");
@@ -69,7 +69,7 @@ fn arrays(program: &VerifiedProgram, m: usize, n: usize) -> Vec<(Operand, Buffer
 }
 
 /// Launches a kernel on rows without padding, and returns the bits of the results.
-fn run(
+pub(super) fn run(
     kernel: &VerifiedKernel,
     program: &VerifiedProgram,
     [m, n]: [usize; 2],

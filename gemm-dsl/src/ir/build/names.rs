@@ -1,14 +1,48 @@
-//! Parameters and variables whose names a user chose.
+//! Declarations whose names a user chose.
 
 use super::KernelBuilder;
-use crate::ir::{Kernel, Names, ParamKind};
+use crate::ir::{BufferId, FunctionId, Kernel, Names, Param, ParamKind, Var};
 use std::collections::BTreeSet;
+
+/// Index of a declaration. The order is that in which declarations get names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Named {
+    Function(usize),
+    Var(usize),
+    Buffer(usize),
+    Param(usize),
+}
+
+impl From<FunctionId> for Named {
+    fn from(function: FunctionId) -> Self {
+        Self::Function(function.id)
+    }
+}
+
+impl From<Var> for Named {
+    fn from(var: Var) -> Self {
+        Self::Var(var.id)
+    }
+}
+
+/// A shared or register buffer.
+impl From<BufferId> for Named {
+    fn from(buffer: BufferId) -> Self {
+        Self::Buffer(buffer.id)
+    }
+}
 
 impl KernelBuilder {
     /// Marks the last declared parameter as named by the user. The source keeps this name, or uses
     /// a similar name if the generated source already contains it.
     pub fn mark_user_named(&mut self) {
-        self.of_user.extend(self.kernel.params.len().checked_sub(1));
+        self.of_user.extend(self.kernel.params.len().checked_sub(1).map(Named::Param));
+    }
+
+    /// Marks a declaration of this kernel whose name contains a name that the user chose. The
+    /// source keeps it, or uses a similar name if the generated source already contains it.
+    pub(crate) fn named_by_user(&mut self, declaration: impl Into<Named>) {
+        self.of_user.push(declaration.into());
     }
 }
 
@@ -29,38 +63,58 @@ pub(super) fn show_functions(k: &mut Kernel) {
     }
 }
 
-/// Renames these parameters so that their names are unique in the source.
-pub(super) fn give_way(k: &mut Kernel, of_user: &[usize]) {
+/// Renames these declarations so that their names are unique in the source. Parameters give way to
+/// all others.
+pub(super) fn give_way(k: &mut Kernel, of_user: &[Named]) {
     if of_user.is_empty() {
         return;
     }
-    let own = k.params.iter().enumerate().filter(|(n, _)| !of_user.contains(n));
-    let own = own.map(|(_, param)| &param.name);
-    let consts = k.consts.iter().map(|decl| &decl.name);
-    let vars = k.vars.iter().zip(k.own_variables()).filter(|(_, own)| *own);
-    let vars = vars.map(|(decl, _)| &decl.name);
-    let functions = k.functions.iter().map(|function| &function.name);
-    let is_given = |id: usize| {
-        of_user.iter().any(|&n| {
-            matches!(
-                &k.params[n].kind,
-                ParamKind::Buffer { buffer, .. } | ParamKind::TensorMap { buffer, .. }
-                    if buffer.id == id
-            )
-        })
-    };
-    let buffers = k.buffers.iter().enumerate().filter(|(id, _)| !is_given(*id));
-    let buffers = buffers.map(|(_, buffer)| &buffer.name);
-    let buffers = buffers.chain(k.mbarriers.iter().map(|decl| &decl.name));
-    let sections = k.sections().into_iter().map(|section| &section.name);
-    let functions = functions.chain(sections);
-    let taken = own.chain(consts).chain(vars).chain(functions).chain(buffers).chain([&k.name]);
-    let mut names = Names::without(taken.cloned().collect::<Vec<_>>());
-    for &n in of_user {
-        let param = &mut k.params[n];
-        param.name = names.fresh(&param.name);
-        if let ParamKind::Buffer { buffer, .. } | ParamKind::TensorMap { buffer, .. } = param.kind {
-            k.buffers[buffer.id].name = param.name.clone();
+    let of_user: BTreeSet<Named> = of_user.iter().copied().collect();
+    let taken: Vec<String> = own_names(k, &of_user).into_iter().cloned().collect();
+    let mut names = Names::without(taken);
+    for named in of_user {
+        let name = match named {
+            Named::Function(n) => &mut k.functions[n].name,
+            Named::Var(n) => &mut k.vars[n].name,
+            Named::Buffer(n) => &mut k.buffers[n].name,
+            Named::Param(n) => &mut k.params[n].name,
+        };
+        *name = names.fresh(name);
+        if let Named::Param(n) = named
+            && let Some(buffer) = buffer_of(&k.params[n])
+        {
+            k.buffers[buffer.id].name = k.params[n].name.clone();
         }
+    }
+}
+
+/// Names in the source that the generator chose.
+fn own_names<'k>(k: &'k Kernel, of_user: &BTreeSet<Named>) -> Vec<&'k String> {
+    let is_own = |named: Named| !of_user.contains(&named);
+    let given = k.params.iter().enumerate().filter(|(n, _)| !is_own(Named::Param(*n)));
+    let given: BTreeSet<usize> =
+        given.filter_map(|(_, param)| Some(buffer_of(param)?.id)).collect();
+    let params = k.params.iter().map(|param| &param.name).enumerate();
+    let params = params.filter(|(n, _)| is_own(Named::Param(*n)));
+    let functions = k.functions.iter().map(|function| &function.name).enumerate();
+    let functions = functions.filter(|(n, _)| is_own(Named::Function(*n)));
+    let in_kernel = k.own_variables();
+    let vars = k.vars.iter().map(|decl| &decl.name).enumerate();
+    let vars = vars.filter(|(n, _)| in_kernel[*n] && is_own(Named::Var(*n)));
+    let buffers = k.buffers.iter().map(|buffer| &buffer.name).enumerate();
+    let buffers = buffers.filter(|(n, _)| !given.contains(n) && is_own(Named::Buffer(*n)));
+    let numbered = params.chain(functions).chain(vars).chain(buffers).map(|(_, name)| name);
+    let consts = k.consts.iter().map(|decl| &decl.name);
+    let mbarriers = k.mbarriers.iter().map(|decl| &decl.name);
+    let sections = k.sections().into_iter().map(|section| &section.name);
+    let others = consts.chain(mbarriers).chain(sections).chain([&k.name]);
+    numbered.chain(others).collect()
+}
+
+/// Global buffer of a parameter.
+fn buffer_of(param: &Param) -> Option<BufferId> {
+    match param.kind {
+        ParamKind::Buffer { buffer, .. } | ParamKind::TensorMap { buffer, .. } => Some(buffer),
+        ParamKind::Scalar { .. } => None,
     }
 }

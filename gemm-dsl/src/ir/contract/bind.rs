@@ -451,7 +451,7 @@ impl Contract {
     }
 
     fn unmet(&self, subject: Subject, need: Need, value: i128) -> ContractError {
-        ContractError { kernel: self.kernel.to_string(), subject, need, value }
+        ContractError { kernel: (*self.kernel).into(), family: self.family, subject, need, value }
     }
 }
 

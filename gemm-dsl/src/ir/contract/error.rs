@@ -1,13 +1,15 @@
 //! Violations of a contract, as data and as messages.
 
 use crate::error::counted;
-use crate::ir::{Elem, Extent, HostError, Operand};
+use crate::ir::{Elem, Extent, HostError, KernelFamily, Operand};
 use std::fmt;
 
 /// Violation of a rule or requirement of a kernel by a launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContractError {
-    pub kernel: String,
+    pub kernel: Box<str>,
+    /// Family of the kernel, which determines the remedy.
+    pub family: KernelFamily,
     /// Part of the launch that violates the requirement.
     pub subject: Subject,
     pub need: Need,
@@ -148,9 +150,7 @@ impl std::error::Error for ContractError {}
 
 impl fmt::Display for ContractError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kernel, subject, need, value } = self;
-        // Only GEMM kernels have the keys `layout` and `batch`.
-        let is_gemm = kernel.starts_with("sgemm_");
+        let Self { kernel, family, subject, need, value } = self;
         write!(f, "kernel `{kernel}` needs ")?;
         match (subject, need) {
             (_, Need::Given) => write!(f, "{subject}, which the launch does not give"),
@@ -206,7 +206,7 @@ impl fmt::Display for ContractError {
                 let needed = counted(*needed, "element");
                 write!(f, "{needed} of {subject}, but it has {value}. Pass a longer array")
             }
-            (_, Need::Rank(2)) if is_gemm && *value > 2 => write!(
+            (_, Need::Rank(2)) if *family == KernelFamily::Gemm && *value > 2 => write!(
                 f,
                 "one matrix as {subject}, but it is a batch. Use a kernel with `batch: strided`, \
                  or pass one matrix"
@@ -215,7 +215,7 @@ impl fmt::Display for ContractError {
                 let rank = counted(*rank as u64, "dimension");
                 write!(f, "{rank} of {subject}, but it has {value}. Pass another view")
             }
-            (_, Need::Exactly(stride)) => exactly(f, subject, *stride, *value, is_gemm),
+            (_, Need::Exactly(stride)) => exactly(f, subject, *stride, *value, *family),
             (_, Need::Multiple { of }) => multiple(f, subject, *of, *value),
             (_, Need::Cut { of }) => cut(f, subject, *of, *value),
             (_, Need::Distinct(min)) => write!(
@@ -297,13 +297,13 @@ fn exactly(
     subject: &Subject,
     stride: u64,
     value: i128,
-    is_gemm: bool,
+    family: KernelFamily,
 ) -> fmt::Result {
     let Subject::Stride { operand, name, between, .. } = subject else {
         return write!(f, "{subject} to be {stride}, but it is {value}");
     };
     let turned = |f: &mut fmt::Formatter<'_>, line, layouts: Option<(&str, [&str; 2])>| {
-        let remedy = other_layout(line, layouts, is_gemm);
+        let remedy = other_layout(line, layouts, family);
         write!(
             f,
             "contiguous {line}s of `{name}`, but neighbours in a {line} are {} apart. {remedy}",
@@ -337,9 +337,9 @@ fn exactly(
 
 /// Returns the remedy for a matrix whose rows (or columns) are not contiguous. Its columns (or
 /// rows) may be contiguous, and kernels with the named layouts read such a matrix.
-fn other_layout(line: &str, layouts: Option<(&str, [&str; 2])>, is_gemm: bool) -> String {
-    match layouts {
-        _ if !is_gemm => format!(
+fn other_layout(line: &str, layouts: Option<(&str, [&str; 2])>, family: KernelFamily) -> String {
+    match layouts.filter(|_| family == KernelFamily::Gemm) {
+        None if family == KernelFamily::Reduction => format!(
             "If it is a transpose, fold the matrix itself: `over: rows` of a matrix is \
              `over: columns` of its transpose; otherwise copy the elements to a {line}-major matrix"
         ),

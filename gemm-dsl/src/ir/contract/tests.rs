@@ -109,6 +109,35 @@ fn a_matrix_that_lies_the_other_way_needs_another_layout() {
     }
 }
 
+/// Remedies depend on the family of a kernel, whatever its name is.
+#[test]
+fn a_typed_gemm_has_the_remedies_of_gemms() {
+    let program = |line: &str| {
+        let spec: SgemmSpec = line.parse().expect("a sound line");
+        spec.plan().and_then(|plan| plan.program()).expect("a sound spec")
+    };
+    for (keys, elem) in [("", Elem::F32), ("a: f64, b: f64, c: f64, ", Elem::F64)] {
+        for name in ["", ", name: reduce"] {
+            let kernel = program(&format!("{keys}{TILE}{name}")).preferred().clone();
+            let told = |axes: &[(u64, u64)]| {
+                let axis = |(extent, stride)| ArrayAxis { extent, stride };
+                let axes: Vec<_> = axes.iter().copied().map(axis).collect();
+                let place = ArrayPlace::One(Region { address: 0, len: 1 << 20 });
+                let a = BoundArray { name: "a", elem, place, axes: Some(&axes) };
+                let extents = [(Extent::M, 4), (Extent::N, 8), (Extent::K, 12)];
+                let arrays = [(A, a), (B, BoundArray { name: "b", elem, place, axes: None })];
+                let given = Arguments { extents: &extents, arguments: &[], arrays: &arrays };
+                kernel.contract().bind(&given).map(drop).expect_err("other axes").to_string()
+            };
+            let by_column = told(&[(4, 1), (12, 4)]);
+            let remedy = "use a kernel with `layout: tn` or `layout: tt`; otherwise copy";
+            assert!(by_column.contains(remedy), "{by_column}");
+            let batch = told(&[(3, 48), (4, 12), (12, 1)]);
+            assert!(batch.contains("Use a kernel with `batch: strided`"), "{batch}");
+        }
+    }
+}
+
 #[test]
 fn padded_lines_need_a_pitched_kernel() {
     let packed = |lines, name, packed, apart| {

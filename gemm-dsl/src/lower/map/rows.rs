@@ -129,7 +129,7 @@ fn kernel(
         _ => Expr::from(arrays.m).div_ceil(rows_of_block.clone().wide()),
     };
     let grid = [grid, 1u64.into(), 1u64.into()];
-    let blocks_per_sm = cluster.map(|_| class.resident_blocks(plan));
+    let blocks_per_sm = class.blocks_per_sm(plan);
     b.geometry(Geometry { block: (class.block, 1), grid, blocks_per_sm });
     let is_wide = rows != Rows::Any;
     let kernel = RowKernel {
@@ -159,9 +159,7 @@ struct Functions {
 
 /// Declares the device functions of the parts and of the results.
 fn functions(b: &mut KernelBuilder, expression: &RowExpression) -> Functions {
-    let numbered =
-        (0..expression.parts.len()).flat_map(|nth| [format!("term{nth}"), format!("other{nth}")]);
-    let mut spelt = Names::without(INTERNAL.into_iter().map(str::to_owned).chain(numbered));
+    let mut spelt = Names::default();
     let names: Vec<String> = expression.parts.iter().map(|part| spelt.fresh(&part.name)).collect();
     let parts = expression.parts.iter().zip(&names).map(|(part, name)| {
         let (function, meaning) = match part.kind {
@@ -174,7 +172,9 @@ fn functions(b: &mut KernelBuilder, expression: &RowExpression) -> Functions {
             return None;
         }
         let function = spelt.fresh(&function);
-        Some(part.closure.lower_described(b, &function, &part.typing, &meaning))
+        let lowered = part.closure.lower_described(b, &function, &part.typing, &meaning);
+        b.named_by_user(lowered.id());
+        Some(lowered)
     });
     let parts = parts.collect();
     let count = expression.results.len();
@@ -191,12 +191,6 @@ fn functions(b: &mut KernelBuilder, expression: &RowExpression) -> Functions {
     let results = results.collect();
     Functions { names, parts, results }
 }
-
-/// Names that the kernels contain.
-const INTERNAL: [&str; 22] = [
-    "row", "item", "lane", "col", "begin", "member", "tid", "step", "warp", "other", "term", "r",
-    "result", "m", "n", "out", "rank", "block", "part", "parts", "first", "round",
-];
 
 fn title(b: &mut KernelBuilder, plan: &MapPlan, class: RowClass, rows: Rows) {
     let (team, keeps) = match (class.rows(), class.longest) {
@@ -350,7 +344,9 @@ impl RowKernel<'_> {
                 continue;
             }
             let value = self.value(&part.closure, self.parts[nth].as_ref(), row, None);
-            row.parts[nth] = Some(b.let_(&self.names[nth], value));
+            let var = b.let_(&self.names[nth], value);
+            b.named_by_user(var);
+            row.parts[nth] = Some(var);
         }
     }
 

@@ -16,7 +16,8 @@ use super::team::Team;
 use super::topk::Selection;
 use crate::ir::program::{Argument, KernelId, Program, Slot, Step};
 use crate::ir::{
-    Const, Expr, IrError, KernelBuilder, Operand, Variant, VerifiedKernel, VerifiedProgram,
+    Const, Expr, IrError, KernelBuilder, KernelFamily, Operand, Variant, VerifiedKernel,
+    VerifiedProgram,
 };
 use crate::lower::tickets;
 use crate::plan::{Blocks, ReducePlan};
@@ -113,6 +114,7 @@ pub(super) fn kernel(
         Role::Whole | Role::First | Role::Once => plan.kernel_name(),
     };
     let mut b = KernelBuilder::new(name);
+    b.family(KernelFamily::Reduction);
     b.title(title(plan, role));
     if matches!(role, Role::First | Role::Shard) {
         b.title(format!("Kernel {}_of_partials combines the partials.", plan.kernel_name()));

@@ -12,8 +12,8 @@ use super::shape::rounds;
 use super::team::{Team, store};
 use crate::ir::program::{Program, Step};
 use crate::ir::{
-    BufferId, Const, Elem, Expr, Extent, Geometry, IrError, KernelBuilder, Operand, Requirement,
-    Scalar, Special, Ty, Var, Variant, VerifiedKernel, VerifiedProgram,
+    BufferId, Const, Elem, Expr, Extent, Geometry, IrError, KernelBuilder, KernelFamily, Operand,
+    Requirement, Scalar, Special, Ty, Var, Variant, VerifiedKernel, VerifiedProgram,
 };
 use crate::plan::ReducePlan;
 use crate::target::arch::GRID_BLOCKS;
@@ -76,6 +76,7 @@ pub(super) fn program(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
 /// Builds the kernel. `wide` is true to load a vector of four by one 16-byte access.
 fn kernel(plan: &ReducePlan, wide: bool) -> Result<VerifiedKernel, IrError> {
     let mut b = KernelBuilder::new(plan.kernel_name());
+    b.family(KernelFamily::Reduction);
     let noun = super::noun(plan);
     b.title(format!(
         "{noun} of n floats, in several launches: block b reduces its part of `in` to out[b]."

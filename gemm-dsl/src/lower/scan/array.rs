@@ -12,9 +12,7 @@ use crate::ir::{
 pub(super) fn build(b: &mut KernelBuilder, scan: &Scan<'_>) {
     b.title("Workspace: words are 0 before each launch.");
     let tiles = Expr::from(scan.n).div_ceil(u64::from(scan.plan.tile()));
-    // A scalar access needs more registers.
-    let least = scan.is_wide.then(|| scan.plan.blocks_per_sm());
-    let blocks_per_sm = scan.plan.spec().blocks_per_sm.or(least);
+    let blocks_per_sm = scan.plan.blocks_per_sm(scan.is_wide);
     let grid = [tiles, 1u64.into(), 1u64.into()];
     b.geometry(Geometry { block: (scan.plan.block(), 1), grid, blocks_per_sm });
     let words = Words::declare(b, scan);

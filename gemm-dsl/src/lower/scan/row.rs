@@ -10,7 +10,7 @@ pub(super) fn build(b: &mut KernelBuilder, scan: &Scan<'_>) {
         1 => Expr::from(scan.m),
         rows => Expr::from(scan.m).div_ceil(u64::from(rows)),
     };
-    let blocks_per_sm = scan.plan.spec().blocks_per_sm;
+    let blocks_per_sm = scan.plan.blocks_per_sm(scan.is_wide);
     let grid = [grid, 1u64.into(), 1u64.into()];
     b.geometry(Geometry { block: (block, 1), grid, blocks_per_sm });
     if team == block { by_blocks(b, scan) } else { by_groups(b, scan, team as i32) }

@@ -5,7 +5,7 @@ use super::common::splits;
 use super::direct;
 use super::simt::{naive, staged};
 use super::wgmma;
-use crate::ir::{IrError, KernelBuilder, Variant, VerifiedKernel};
+use crate::ir::{IrError, KernelBuilder, KernelFamily, Variant, VerifiedKernel};
 use crate::plan::{KernelKind, SgemmPlan};
 use crate::spec::{Batch, EpilogueInput, GemmLayout, GemmTypes, Lanes};
 
@@ -19,6 +19,7 @@ pub(crate) fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
 
 /// Writes the header comment of a kernel.
 pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
+    b.family(KernelFamily::Gemm);
     let stored = if plan.spec().scaled { "alpha * A * B + beta * C" } else { "A * B" };
     let stored = match plan.epilogue() {
         Some(epilogue) => {

@@ -14,8 +14,8 @@ use super::common::unrepresentable::{TileFlags, UnrepresentableFlag, bits_lost_i
 use super::common::workspace::SPLITS;
 use crate::ir::Elem::{F32, U32};
 use crate::ir::{
-    Access, AtomicOp, BufferId, BufferLayout, Const, Expr, IrError, KernelBuilder, MemoryOrder,
-    Scalar, Scope, Special, Var, VerifiedKernel,
+    Access, AtomicOp, BufferId, BufferLayout, Const, Expr, IrError, KernelBuilder, KernelFamily,
+    MemoryOrder, Scalar, Scope, Special, Var, VerifiedKernel,
 };
 use crate::plan::{SgemmPlan, SplitsPlan};
 use crate::spec::{Arith, Copies, Factor};
@@ -30,6 +30,7 @@ const RESIDENT: u32 = 6;
 /// Builds the kernel that computes the splits.
 pub(crate) fn kernel(plan: &SgemmPlan, of: &SplitsPlan) -> Result<VerifiedKernel, IrError> {
     let mut b = KernelBuilder::new(format!("{}_splits", plan.kernel_name()));
+    b.family(KernelFamily::Gemm);
     let format = of.format().name();
     match of.count() {
         1 => b.title(format!("Converts A and B to {format} for a GEMM on tensor cores.")),
@@ -40,7 +41,7 @@ pub(crate) fn kernel(plan: &SgemmPlan, of: &SplitsPlan) -> Result<VerifiedKernel
         )),
     }
     b.title(format!("In the results K is contiguous, and each row is {} with zeros.", padding(of)));
-    b.title(format!("Generated from sgemm_kernel!({})", plan.spec()));
+    b.title(format!("Generated from {}!({})", plan.types().macro_name(), plan.spec()));
     if plan.spec().blocks_per_sm.is_some() {
         b.title(
             "The key blocks_per_sm is for the GEMM, not for this kernel, which is memory-bound.",

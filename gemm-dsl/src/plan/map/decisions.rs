@@ -1,6 +1,7 @@
 //! Decisions of a plan of an elementwise kernel, for people.
 
 use super::MapPlan;
+use crate::error::counted;
 use crate::expr::{RowExpression, RowPartKind};
 use crate::plan::decision::{Decision, Decisions};
 use crate::spec::Along;
@@ -95,7 +96,13 @@ impl MapPlan {
             };
             let value = match class.cluster {
                 1 => format!("{team} of {} threads", class.team),
-                blocks => format!("a cluster of {blocks} blocks of {} threads", class.team),
+                blocks => format!("a cluster of {blocks} blocks of {} threads", class.block),
+            };
+            let value = match class.blocks_per_sm(self) {
+                None => value,
+                Some(least) => {
+                    format!("{value}, registers for at least {} per SM", counted(least, "block"))
+                }
             };
             list.because(rows, value, reason);
         }

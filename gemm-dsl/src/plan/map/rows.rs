@@ -67,6 +67,12 @@ impl RowClass {
         (BLOCK_THREADS * plan.items() / (self.block * self.items)).max(1)
     }
 
+    /// Minimum number of resident blocks per SM for which the compiler allots registers, if there
+    /// is one.
+    pub(crate) fn blocks_per_sm(self, plan: &MapPlan) -> Option<u32> {
+        (self.cluster > 1).then(|| self.resident_blocks(plan))
+    }
+
     /// Rows of a block.
     pub(crate) fn rows(self) -> u32 {
         self.block / self.team

@@ -190,9 +190,10 @@ pub(in crate::kernel) fn check_elements<B: Backend>(
         return Ok(());
     }
     let subject = Subject::Array { operand: array.operand, name: array.name.to_string() };
-    let kernel = program.contract(KernelId(0)).kernel.to_string();
+    let contract = program.contract(KernelId(0));
+    let (kernel, family) = ((*contract.kernel).into(), contract.family);
     let need = Need::Element { expected, found };
-    Err(ContractError { kernel, subject, need, value: 0 }.into())
+    Err(ContractError { kernel, family, subject, need, value: 0 }.into())
 }
 
 /// Checks that the whole array has an element, so that `argmax` and `argmin` have an index. For a

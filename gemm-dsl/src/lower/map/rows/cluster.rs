@@ -99,12 +99,11 @@ impl RowKernel<'_> {
     /// Loads the thread's copied elements into registers.
     fn take_row(&self, b: &mut KernelBuilder, row: &Row, next: &[Option<BufferId>]) {
         let held = row.elements.clone();
-        self.each_vector(b, row, next, |b, array, [item, _, lane], from| {
+        self.each_vector(b, row, next, |b, _, [item, _, lane], from| {
             let nth = next.iter().position(|buffer| *buffer == Some(from));
             let Some(registers) = nth.and_then(|nth| held[nth]) else {
                 unreachable!("registers: each array with a copy has registers")
             };
-            let _: Array = array;
             let value = self.place_of_next(row, from, item.clone(), lane.clone()).load();
             b.store(Access::new(registers, [item, lane]).vector(), value);
         });
@@ -171,7 +170,9 @@ impl RowKernel<'_> {
                 false => vec![blocks.into()],
             };
             let layout = BufferLayout::row_major(dims.len());
-            shared.push(b.shared(&name, part.elem(), dims, layout, meaning));
+            let of_blocks = b.shared(&name, part.elem(), dims, layout, meaning);
+            b.named_by_user(of_blocks);
+            shared.push(of_blocks);
         }
         let turn = || Expr::from(round) % 2;
         let (slot, parity) = match alternates {
@@ -237,7 +238,9 @@ impl RowKernel<'_> {
             (own.member, own.team) = (member.into(), parts * Expr::from(self.block));
             for (nth, part) in folds {
                 let name = format!("{}_of_part", self.names[*nth]);
-                own.parts[*nth] = Some(b.mut_(&name, part.identity()));
+                let var = b.mut_(&name, part.identity());
+                b.named_by_user(var);
+                own.parts[*nth] = Some(var);
             }
             self.fold_elements(b, &mut own, folds);
             for (nth, part) in folds {

@@ -156,7 +156,9 @@ impl RowKernel<'_> {
         let keeps = self.class.keeps();
         for (nth, part) in &folds {
             self.comment(b, part);
-            row.parts[*nth] = Some(b.mut_(&self.names[*nth], part.identity()));
+            let var = b.mut_(&self.names[*nth], part.identity());
+            b.named_by_user(var);
+            row.parts[*nth] = Some(var);
             if part.kept().is_some() && keeps {
                 let dims = [Expr::from(self.items), Expr::I32(self.lanes())];
                 let meaning = format!("values that `{}` folds", self.names[*nth]);

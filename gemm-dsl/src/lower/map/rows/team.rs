@@ -47,7 +47,9 @@ impl RowKernel<'_> {
             let meaning = format!("`{}` of each warp", self.names[*nth]);
             let dims: Vec<Expr> = turn.iter().map(|_| 2.into()).chain([warps.into()]).collect();
             let layout = BufferLayout::row_major(dims.len());
-            shared.push(b.shared(&name, part.elem(), dims, layout, meaning));
+            let of_warps = b.shared(&name, part.elem(), dims, layout, meaning);
+            b.named_by_user(of_warps);
+            shared.push(of_warps);
         }
         let place =
             |shared: BufferId, warp: Expr| Access::new(shared, turn.iter().cloned().chain([warp]));
@@ -79,6 +81,6 @@ impl RowPart {
 
     /// Combines two values of a fold.
     pub(super) fn combined(&self, a: Expr, b: Expr) -> Expr {
-        folds::combined(self.op().unwrap_or(FoldOp::Sum), self.elem(), a, b)
+        folds::combined(self.op().unwrap_or(FoldOp::Sum), a, b)
     }
 }

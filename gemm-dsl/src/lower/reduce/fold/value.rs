@@ -28,7 +28,7 @@ impl Operator {
 
     pub(super) fn apply(&self, a: Expr, b: Expr) -> Expr {
         match self {
-            Operator::Fold(op) => folds::selected(*op, a, b),
+            Operator::Fold(op) => folds::combined(*op, a, b),
             Operator::Any => a | b,
             Operator::All => a & b,
             Operator::User(fold) => fold.apply(a, b),

@@ -67,10 +67,9 @@ impl<'p> RowFolds<'p> {
         j: usize,
         arguments: impl IntoIterator<Item = Expr>,
     ) {
-        let elem = self.plan.types().acc;
         let part = j / 2 % self.of_thread;
         for ((op, vars), argument) in self.ops.iter().zip(&values.0).zip(arguments) {
-            b.assign(vars[part], combined(*op, elem, vars[part].into(), argument));
+            b.assign(vars[part], combined(*op, vars[part].into(), argument));
         }
     }
 

@@ -7,7 +7,7 @@ use crate::expr::{Closure, Lowered, RowResults};
 use crate::ir::program::{Program, Slot, Step};
 use crate::ir::{
     Access, BufferId, Change, Elem, Expr, Extent, For, Geometry, Intrinsic, IrError, KernelBuilder,
-    Operand, Requirement, Scalar, Source, Special, Ty, Unroll, Var, VerifiedKernel,
+    KernelFamily, Operand, Requirement, Scalar, Source, Special, Ty, Unroll, Var, VerifiedKernel,
 };
 use crate::lower::folds::{combined, identity};
 use crate::plan::SgemmPlan;
@@ -90,9 +90,10 @@ fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
     };
     let of_rows = epilogue.row_results();
     let mut b = KernelBuilder::new(format!("{}_rows", plan.kernel_name()));
+    b.family(KernelFamily::Gemm);
     b.title("Results of the rows of C, from the parts of each row that the GEMM has folded.");
     b.title("A warp computes a row. The order of the parts does not depend on the GEMM's blocks.");
-    b.title(format!("Generated from sgemm_kernel!({})", plan.spec()));
+    b.title(format!("Generated from {}!({})", plan.types().macro_name(), plan.spec()));
     let rows = b.extent("FOLD_ROWS", Ty::I32, Extent::FOLD_ROWS);
     let parts = FoldParts::declare(&mut b, plan, rows.into());
     // The rows of the last block, and the parts of the last iteration, must fit in an `int`.
@@ -159,14 +160,14 @@ impl Results<'_> {
         b.loop_("part", all.unroll(Unroll::By(4)), |b, part| {
             for (nth, (fold, var)) in of_rows.iter().zip(&folds).enumerate() {
                 let value = parts.at(nth, row, part).load();
-                b.assign(*var, combined(fold.op, elem, (*var).into(), value));
+                b.assign(*var, combined(fold.op, (*var).into(), value));
             }
         });
         let head = For::above(WARP / 2, 0).change(Change::Div(2.into())).unroll(Unroll::Full);
         b.loop_("step", head, |b, step| {
             for (fold, var) in of_rows.iter().zip(&folds) {
                 let other = Expr::Call(Intrinsic::ShuffleXor, vec![(*var).into(), step.into()]);
-                b.assign(*var, combined(fold.op, elem, (*var).into(), other));
+                b.assign(*var, combined(fold.op, (*var).into(), other));
             }
         });
         folds

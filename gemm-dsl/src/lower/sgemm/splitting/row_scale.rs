@@ -11,7 +11,7 @@
 use crate::ir::program::{Program, Slot, TempFill};
 use crate::ir::{
     Access, AtomicOp, BufferId, Change, Const, Elem, Expr, For, Intrinsic, IrError, KernelBuilder,
-    MemoryOrder, Operand, Scope, Special, Unroll, Var, VerifiedKernel,
+    KernelFamily, MemoryOrder, Operand, Scope, Special, Unroll, Var, VerifiedKernel,
 };
 use crate::lower::sgemm::common::problem::{GemmProblem, TakenMatrices};
 use crate::lower::sgemm::common::schedule::Origin;
@@ -208,8 +208,9 @@ pub(crate) fn scaled_back(b: &mut KernelBuilder, sum: Expr, [of_row, of_col]: [E
 /// Builds the kernel that computes the maxima.
 pub(crate) fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
     let mut b = KernelBuilder::new(format!("{}_row_max", plan.kernel_name()));
+    b.family(KernelFamily::Gemm);
     b.title("Maximum magnitude of each row of A and of each column of B, as bits.");
-    b.title(format!("Generated from sgemm_kernel!({})", plan.spec()));
+    b.title(format!("Generated from {}!({})", plan.types().macro_name(), plan.spec()));
     let problem = GemmProblem::declare(&mut b, plan, TakenMatrices::Factors).with_distinct(&mut b);
     let row_max = RowMax::parameters(&mut b, &problem);
     b.title("All maxima are 0 before the launch.");
