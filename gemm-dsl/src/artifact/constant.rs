@@ -153,8 +153,8 @@ structs! {
     Temp<HostExpr> { name, elem, dims, fill }
     Launch<HostExpr> { choose, bind, extents }
     Contract {
-        kernel, family, variant, params, requires, block, grid, cluster, shared_bytes, shared_is_dynamic,
-        min_arch, min_release, is_specific, is_optional,
+        kernel, family, variant, params, requires, block, grid, cluster, shared_bytes,
+        shared_is_dynamic, min_arch, min_release, is_specific, is_optional,
     }
     ArrayParameter {
         name, operand, elem, is_read, is_written, is_atomic, is_transposed, map, count, dims,
