@@ -47,20 +47,14 @@ impl<'a> Check<'a> {
     /// Creates the check for an asynchronous store of a lane of the warp, which an mbarrier counts.
     pub(crate) fn by_async_store(clocks: &'a Clocks, block: u32, warp: u32, slot: usize) -> Self {
         let common = clocks.common(warp, ORDINARY);
-        let copy = Self::by_copy(clocks, block, warp, slot, TMA);
+        let copy = Self::by_copy(clocks, block, warp, slot);
         Self { sees: ORDINARY, common, ..copy }
     }
 
     /// Creates the check for the writes of a TMA copy, which a lane of the warp issues and an
     /// mbarrier counts.
-    pub(crate) fn by_copy(
-        clocks: &'a Clocks,
-        block: u32,
-        warp: u32,
-        slot: usize,
-        on: Timeline,
-    ) -> Self {
-        Self { slot: Some(slot), ..Self::new(clocks, block, warp, on, true) }
+    pub(crate) fn by_copy(clocks: &'a Clocks, block: u32, warp: u32, slot: usize) -> Self {
+        Self { slot: Some(slot), ..Self::new(clocks, block, warp, TMA, true) }
     }
 
     /// Checks and records a read by the warp as a whole. All lanes must be ordered after the

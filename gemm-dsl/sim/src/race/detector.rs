@@ -177,11 +177,9 @@ impl<'l> Race<'l> {
         elements: Range<u32>,
         slot: usize,
     ) -> Result<(), BoxedTrap> {
-        self.issuers[slot] = warp * WARP as u32 + lane as u32;
-        let check = Check::by_copy(&self.clocks, self.block, warp, slot, TMA);
-        let (at, width) = (region.shadow + elements.start, elements.end - elements.start);
-        let found = check.access(&mut self.shared, at as usize, width, 1 << lane);
-        found.map_err(|conflict| self.race_trap(region, warp, true, elements.start, &conflict))
+        self.counted_write(warp, lane, region, elements, slot, |clocks, block| {
+            Check::by_copy(clocks, block, warp, slot)
+        })
     }
 
     /// Checks and records an asynchronous store of a lane to a shared array, which an mbarrier
@@ -194,8 +192,24 @@ impl<'l> Race<'l> {
         elements: Range<u32>,
         slot: usize,
     ) -> Result<(), BoxedTrap> {
+        self.counted_write(warp, lane, region, elements, slot, |clocks, block| {
+            Check::by_async_store(clocks, block, warp, slot)
+        })
+    }
+
+    /// Checks and records a write that an mbarrier counts, by the check that `by` creates from the
+    /// clocks and the block.
+    fn counted_write(
+        &mut self,
+        warp: u32,
+        lane: usize,
+        region: &Region,
+        elements: Range<u32>,
+        slot: usize,
+        by: impl for<'a> FnOnce(&'a Clocks, u32) -> Check<'a>,
+    ) -> Result<(), BoxedTrap> {
         self.issuers[slot] = warp * WARP as u32 + lane as u32;
-        let check = Check::by_async_store(&self.clocks, self.block, warp, slot);
+        let check = by(&self.clocks, self.block);
         let (at, width) = (region.shadow + elements.start, elements.end - elements.start);
         let found = check.access(&mut self.shared, at as usize, width, 1 << lane);
         found.map_err(|conflict| self.race_trap(region, warp, true, elements.start, &conflict))

@@ -6,7 +6,7 @@ use super::{Cluster, Row, RowKernel};
 use crate::expr::RowPart;
 use crate::ir::{
     Access, BufferId, BufferLayout, Change, Const, Expr, For, KernelBuilder, MbarrierId,
-    ProxyFence, Special, Stmt, Unroll, Var,
+    ProxyFence, Special, Stmt, Var,
 };
 use crate::spec::Along;
 
@@ -161,19 +161,7 @@ impl RowKernel<'_> {
         exchange: Exchange,
     ) {
         let Exchange { blocks, barriers, round, alternates } = exchange;
-        let mut shared = Vec::new();
-        for (nth, part, _) in vars {
-            let name = format!("{}_of_blocks", self.names[*nth]);
-            let meaning = format!("`{}` of each block", self.names[*nth]);
-            let dims: Vec<Expr> = match alternates {
-                true => vec![2.into(), blocks.into()],
-                false => vec![blocks.into()],
-            };
-            let layout = BufferLayout::row_major(dims.len());
-            let of_blocks = b.shared(&name, part.elem(), dims, layout, meaning);
-            b.named_by_user(of_blocks);
-            shared.push(of_blocks);
-        }
+        let partials = self.partials(b, vars, "block", blocks, exchange.turn());
         let turn = || Expr::from(round) % 2;
         let (slot, parity) = match alternates {
             true => (turn(), Expr::from(round) / 2 % 2),
@@ -182,30 +170,18 @@ impl RowKernel<'_> {
                 (Expr::I32(pass as i32), turn())
             }
         };
-        let place = |shared: BufferId, block: Expr| {
-            Access::new(shared, exchange.turn().into_iter().chain([block]))
-        };
         b.comment("Every block gets the values of all blocks, and folds them in their order.");
         let bytes: u32 = vars.iter().map(|(_, part, _)| part.elem().size()).sum();
         b.if_(row.thread.clone().equals(0), |b| {
             b.mbarrier_arrive_expect(barriers, slot.clone(), Expr::from(blocks) * bytes as i32);
         });
         b.if_(row.thread.clone().lt(blocks), |b| {
-            for ((_, _, var), shared) in vars.iter().zip(&shared) {
-                let place = place(*shared, Special::ClusterRank.into());
+            for (place, (.., var)) in partials.at(Special::ClusterRank.into()).zip(vars) {
                 b.store_async(row.thread.clone(), place, *var, (barriers, slot.clone()));
             }
         });
         b.mbarrier_wait(barriers, slot, parity);
-        for ((_, _, var), shared) in vars.iter().zip(&shared) {
-            b.assign(*var, place(*shared, Expr::I32(0)).load());
-        }
-        b.loop_("block", For::below(1, blocks).unroll(Unroll::Full), |b, block| {
-            for ((_, part, var), shared) in vars.iter().zip(&shared) {
-                let other = place(*shared, block.into()).load();
-                b.assign(*var, part.combined((*var).into(), other));
-            }
-        });
+        partials.fold(b, vars);
     }
 
     /// Declares the number of parts of the row: the blocks of the cluster that computes it on other

@@ -4,7 +4,7 @@ use super::cluster::Exchange;
 use super::{Row, RowKernel, warps};
 use crate::expr::{FoldOp, RowPart};
 use crate::ir::{
-    Access, BufferId, BufferLayout, Change, Expr, For, Intrinsic, KernelBuilder, Unroll, Var,
+    Access, BufferId, BufferLayout, Change, Const, Expr, For, Intrinsic, KernelBuilder, Unroll, Var,
 };
 use crate::lower::folds;
 use crate::target::arch;
@@ -41,32 +41,65 @@ impl RowKernel<'_> {
         let warps = b.constant("WARPS", Expr::from(self.block) / WARP, "warps per block");
         // Without another pass, memory alternates from row to row.
         let turn = row.exchange.and_then(Exchange::turn);
-        let mut shared = Vec::new();
-        for (nth, part, _) in vars {
-            let name = format!("{}_of_warps", self.names[*nth]);
-            let meaning = format!("`{}` of each warp", self.names[*nth]);
-            let dims: Vec<Expr> = turn.iter().map(|_| 2.into()).chain([warps.into()]).collect();
-            let layout = BufferLayout::row_major(dims.len());
-            let of_warps = b.shared(&name, part.elem(), dims, layout, meaning);
-            b.named_by_user(of_warps);
-            shared.push(of_warps);
-        }
-        let place =
-            |shared: BufferId, warp: Expr| Access::new(shared, turn.iter().cloned().chain([warp]));
+        let partials = self.partials(b, vars, "warp", warps, turn);
         b.comment("Every thread folds the results of the warps in their order.");
         b.if_((row.thread.clone() % WARP).equals(0), |b| {
-            for ((_, _, var), shared) in vars.iter().zip(&shared) {
-                b.store(place(*shared, row.thread.clone() / WARP), *var);
+            for (place, (.., var)) in partials.at(row.thread.clone() / WARP).zip(vars) {
+                b.store(place, *var);
             }
         });
         b.barrier();
-        for ((_, _, var), shared) in vars.iter().zip(&shared) {
-            b.assign(*var, place(*shared, Expr::I32(0)).load());
+        partials.fold(b, vars);
+    }
+
+    /// Declares shared memory for the values of each warp or block.
+    pub(super) fn partials(
+        &self,
+        b: &mut KernelBuilder,
+        vars: &[(usize, &RowPart, Var)],
+        of: &'static str,
+        count: Const,
+        turn: Option<Expr>,
+    ) -> Partials {
+        let declare = |(nth, part, _): &(usize, &RowPart, Var)| {
+            let name = format!("{}_of_{of}s", self.names[*nth]);
+            let meaning = format!("`{}` of each {of}", self.names[*nth]);
+            let dims: Vec<Expr> = turn.iter().map(|_| 2.into()).chain([count.into()]).collect();
+            let layout = BufferLayout::row_major(dims.len());
+            let array = b.shared(&name, part.elem(), dims, layout, meaning);
+            b.named_by_user(array);
+            array
+        };
+        Partials { arrays: vars.iter().map(declare).collect(), of, count, turn }
+    }
+}
+
+/// Values of each warp or block, in shared memory.
+pub(super) struct Partials {
+    arrays: Vec<BufferId>,
+    of: &'static str,
+    count: Const,
+    /// Index of the memory for this row, if the memory alternates.
+    turn: Option<Expr>,
+}
+
+impl Partials {
+    /// Elements of a warp or block, one of each array.
+    pub(super) fn at(&self, index: Expr) -> impl Iterator<Item = Access> {
+        let place = move |array: &BufferId| {
+            Access::new(*array, self.turn.iter().cloned().chain([index.clone()]))
+        };
+        self.arrays.iter().map(place)
+    }
+
+    /// Folds the values in their order.
+    pub(super) fn fold(&self, b: &mut KernelBuilder, vars: &[(usize, &RowPart, Var)]) {
+        for (place, (.., var)) in self.at(Expr::I32(0)).zip(vars) {
+            b.assign(*var, place.load());
         }
-        b.loop_("warp", For::below(1, warps).unroll(Unroll::Full), |b, warp| {
-            for ((_, part, var), shared) in vars.iter().zip(&shared) {
-                let other = place(*shared, warp.into()).load();
-                b.assign(*var, part.combined((*var).into(), other));
+        b.loop_(self.of, For::below(1, self.count).unroll(Unroll::Full), |b, index| {
+            for (place, (_, part, var)) in self.at(index.into()).zip(vars) {
+                b.assign(*var, part.combined((*var).into(), place.load()));
             }
         });
     }

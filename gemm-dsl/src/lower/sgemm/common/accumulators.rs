@@ -262,13 +262,12 @@ pub(crate) fn exchange(
     names: [&str; 2],
     at: impl Fn(i32) -> Access,
 ) {
-    let is_even = is_first;
     let [upper, lower] = [0, 1].map(|row| Expr::from(b.let_(names[row as usize], at(row).load())));
-    let given = is_even.clone().select(lower.clone(), upper.clone());
+    let given = is_first.clone().select(lower.clone(), upper.clone());
     let received = Expr::Call(Intrinsic::ShuffleXor, vec![given, apart.into()]);
     let received = Expr::from(b.let_("received", received));
-    b.store(at(0), is_even.clone().select(upper, received.clone()));
-    b.store(at(1), is_even.clone().select(received, lower));
+    b.store(at(0), is_first.clone().select(upper, received.clone()));
+    b.store(at(1), is_first.clone().select(received, lower));
 }
 
 /// Comment on such exchanges.
