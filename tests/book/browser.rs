@@ -4,7 +4,7 @@ pub mod session;
 
 use crate::look::KINDS;
 use crate::{fault, is_whole, pages_and_faults};
-use gemm_tests::needs::{self, BROWSER, Need};
+use gemm_needs::{BROWSER, Need};
 use libtest_mimic::{Failed, Trial};
 use serde_json::Value;
 use session::Session;
@@ -154,7 +154,7 @@ const FOUND: &str = ".then((found) => found.violations.map((v) => `${v.id}: ${v.
                      first ${v.nodes[0].target}`))";
 
 fn axe() -> Result<String, Failed> {
-    Ok(fs::read_to_string(needs::axe().ok_or("axe-core is there")?)?)
+    Ok(fs::read_to_string(gemm_needs::axe().ok_or("axe-core is there")?)?)
 }
 
 /// Pages on which the browser checks contrast, unless the book is whole. `palette` checks the

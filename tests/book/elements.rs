@@ -5,7 +5,7 @@ use crate::html::{parse, texts};
 use crate::lanes::{Cells, STAGE, after, of_lane, paths};
 use crate::report_of;
 use gemm_book::ownership::{OwnedTile, Ownership};
-use gemm_tests::needs::Need;
+use gemm_needs::Need;
 use libtest_mimic::{Failed, Trial};
 
 /// One element of each tile, as row and column relative to the tile's first element.

@@ -4,7 +4,7 @@ use crate::browser::session::Session;
 use crate::{page, report_of};
 use gemm_book::report::Report;
 use gemm_dsl::stages;
-use gemm_tests::needs::Need;
+use gemm_needs::Need;
 use libtest_mimic::{Failed, Trial};
 use serde_json::{Value, json};
 use std::sync::Arc;

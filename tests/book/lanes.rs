@@ -6,7 +6,7 @@ use crate::html::{parse, texts};
 use crate::{page, report_of};
 use gemm_book::ownership::{Area, Rect};
 use gemm_book::report::Report;
-use gemm_tests::needs::Need;
+use gemm_needs::Need;
 use libtest_mimic::{Failed, Trial};
 use std::collections::BTreeSet;
 

@@ -23,7 +23,7 @@ use gemm_book::analysis;
 use gemm_book::analysis::Subject;
 use gemm_book::report::Report;
 use gemm_book::site;
-use gemm_tests::needs::Need;
+use gemm_needs::Need;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -2,7 +2,7 @@
 
 use crate::browser::session::Session;
 use crate::{page, report_of};
-use gemm_tests::needs::Need;
+use gemm_needs::Need;
 use libtest_mimic::{Failed, Trial};
 use serde_json::json;
 

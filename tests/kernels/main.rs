@@ -44,8 +44,8 @@ mod typed;
 mod views;
 mod warp_specialised;
 
+use gemm_needs::Need;
 use gemm_runtime::Device;
-use gemm_tests::needs::Need;
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::fmt::Display;
 use std::process::{ExitCode, Termination};

@@ -6,9 +6,9 @@ use gemm_dsl::Plan as _;
 use gemm_dsl::cuda;
 use gemm_dsl::ir::VerifiedKernel;
 use gemm_dsl::stages;
+use gemm_needs::Need;
 use gemm_runtime::Error;
 use gemm_runtime::compile::{self, Arch, Options};
-use gemm_tests::needs::Need;
 use libtest_mimic::{Failed, Trial};
 use rayon::prelude::*;
 

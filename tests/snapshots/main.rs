@@ -35,11 +35,11 @@ fn main() -> ExitCode {
     let mut specs = pinned::all().unwrap_or_else(|faults| panic!("{faults}"));
     specs.extend(pinned::untimed().unwrap_or_else(|faults| panic!("{faults}")));
     let mut trials = vec![directory::trial(&specs), lint::own_trial()];
-    for spec in &specs {
+    for (number, spec) in specs.iter().enumerate() {
         trials.extend(text::trials(spec));
         trials.extend(lint::trials(spec));
         trials.push(counters::trial(spec));
-        trials.extend(resources::trials(spec));
+        trials.extend(resources::trials(number, spec));
     }
     trials.extend(docs::trials());
     run(trials)

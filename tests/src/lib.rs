@@ -1,8 +1,4 @@
-//! Shared code of the test targets: references, operands, random specs, and reports of missing
-//! prerequisites.
-//!
-//! Tests that need NVRTC or a GPU are created with [`needs`]. If the prerequisite is missing, they
-//! are reported as ignored with the reason, not as passed.
+//! Shared code of the test targets: references, operands and random specs.
 
 pub mod arbitrary;
 pub mod batch;
@@ -10,7 +6,6 @@ mod element_type;
 pub mod fold;
 pub mod ladder;
 pub mod map;
-pub mod needs;
 pub mod nvrtc;
 pub mod operands;
 pub mod pairs;

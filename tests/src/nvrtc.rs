@@ -1,7 +1,7 @@
 //! Compiler output for generated sources, cached in `target/nvrtc-logs`. The key is a hash of all
 //! inputs.
 
-use crate::needs::nvrtc_release;
+use gemm_needs::nvrtc_release;
 use gemm_runtime::Error;
 use gemm_runtime::compile::{self, Arch, Compilation, Options};
 use sha2::{Digest, Sha256};
@@ -16,7 +16,7 @@ const FLAGS: &str = include_str!("../../runtime/src/compile.rs");
 /// # Errors
 /// Returns the errors of [`compile::compile`], which are not cached.
 pub fn log(name: &str, source: &str, arch: Arch) -> Result<Compilation, Error> {
-    let Some(file) = file(&[name, source, &arch.to_string(), FLAGS]) else {
+    let Some(file) = file(&[name, source, &arch.to_string()]) else {
         return compile::compile(name, source, arch, &Options::default());
     };
     if let Ok(log) = fs::read_to_string(&file) {
@@ -27,17 +27,21 @@ pub fn log(name: &str, source: &str, arch: Arch) -> Result<Compilation, Error> {
     Ok(compiled)
 }
 
-/// Cache file of a log, or None if the compiler's release is unknown.
-fn file(parts: &[&str]) -> Option<PathBuf> {
-    let release = nvrtc_release().ok()?;
+/// Returns the SHA-256 of parts of the compiler's input, in hexadecimal.
+pub fn hash(parts: &[&str]) -> String {
     let mut hash = Sha256::new();
-    for part in parts.iter().chain(&[release]) {
+    for part in parts {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }
-    let name: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Cache file of a log, or None if the compiler's release is unknown.
+fn file(parts: &[&str]) -> Option<PathBuf> {
+    let parts = [parts, &[FLAGS, nvrtc_release().ok()?]].concat();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/nvrtc-logs");
-    Some(folder.join(name))
+    Some(folder.join(hash(&parts)))
 }
 
 /// Caches a log. The file is written atomically. Errors are ignored, because a log that is not

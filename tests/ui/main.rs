@@ -2,14 +2,14 @@
 //! in `ui/fail`. The messages depend on the release of Rust, so the cases are ignored with any
 //! other release. `cargo bless-ui` updates the files.
 
-use gemm_tests::needs::Need;
+use gemm_needs::Need;
 use libtest_mimic::{Arguments, Trial};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     // All cases are in one test, because trybuild builds them together as one crate.
     let cases = Need::PinnedRust.trial("faulty_specs", || {
-        trybuild::TestCases::new().compile_fail("ui/fail/*.rs");
+        trybuild::TestCases::new().compile_fail("fail/*.rs");
         Ok(())
     });
     let trials: Vec<Trial> = vec![cases];

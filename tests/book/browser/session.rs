@@ -1,7 +1,7 @@
 //! Browser session in which pages are opened one after the other. It uses the DevTools protocol on
 //! a pipe, so that pages need no changes and their policy and scripts are unaffected.
 
-use gemm_tests::needs::BROWSER;
+use gemm_needs::BROWSER;
 use libtest_mimic::Failed;
 use serde_json::{Value, json};
 use std::fs;

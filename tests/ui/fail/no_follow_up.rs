@@ -44,7 +44,7 @@ fn reduced(
 }
 
 fn main() -> Result<(), Error> {
-    let device = Device::simulator();
+    let device = Device::auto()?;
     for kernel in KERNELS {
         println!("{}", kernel.source());
     }

@@ -52,7 +52,7 @@ const FIRST: ReduceTable<u8, u32> = reduce_table! {
 const EMPTY: ReduceTable = reduce_table! {};
 
 fn main() -> Result<(), Error> {
-    let device = Device::simulator();
+    let device = Device::auto()?;
     let x = device.upload_matrix(&[1.0, 2.0], 1, 2)?;
     let mut to = device.alloc(1)?;
     for table in [NO_ELSE, UNREACHABLE, LINES, CONDITIONS, EMPTY] {

@@ -92,7 +92,7 @@ const MANY: SgemmTable<(f32, f32)> = sgemm_table! {
 const EMPTY: SgemmTable = sgemm_table! { invariant };
 
 fn main() -> Result<(), Error> {
-    let device = Device::simulator();
+    let device = Device::auto()?;
     let a = device.upload(&[1.0])?;
     let mut c = device.alloc(1)?;
     let a = MatrixRef::new(&a, 1, 1)?;

@@ -1,4 +1,7 @@
 //! Prerequisites of tests that not every machine has.
+//!
+//! [`Need::trial`] creates a test. If the prerequisite is missing, the test is reported as ignored with
+//! the reason, not as passed.
 
 use gemm_runtime::Device;
 use gemm_runtime::compile;
@@ -110,7 +113,7 @@ impl Need {
 }
 
 /// Full release of NVRTC, or the reason why it is unknown.
-pub(crate) fn nvrtc_release() -> Result<&'static str, &'static str> {
+pub fn nvrtc_release() -> Result<&'static str, &'static str> {
     static RELEASE: OnceLock<Result<String, String>> = OnceLock::new();
     RELEASE.get_or_init(find_release).as_deref().map_err(String::as_str)
 }
