@@ -310,7 +310,7 @@ proptest! {
 }
 
 /// Specs on tensor cores that read the matrices and store C in vectors, without types and layout.
-const WARPGROUPS: [&str; 6] = [
+const WARPGROUPS: [&str; 8] = [
     "tile: 64x64x64, mma: wgmma, copy: tma, float4",
     "tile: 64x128x64, mma: wgmma, copy: tma, stages: 2, float4, pitched",
     "tile: 128x64x32, mma: wgmma, copy: tma, stages: 3, producer, float4, pitched",
@@ -318,6 +318,8 @@ const WARPGROUPS: [&str; 6] = [
     "tile: 64x128x64, warp: 16x64, mma: wgmma, copy: tma, stages: 2, float4, split_k: 2",
     "tile: 64x64x64, mma: wgmma, copy: tma, stages: 2, producer, persistent, cluster: 2, float4, \
      pitched",
+    "tile: 16x128x64, swap_ab, mma: wgmma, copy: tma, stages: 3, producer, pitched",
+    "tile: 48x64x64, swap_ab, mma: wgmma, copy: tma, stages: 2, producer, persistent",
 ];
 
 /// Each spec for warpgroups with each epilogue and type of C.

@@ -124,7 +124,7 @@ const GROUPS: [(&str, &[&str]); 8] = [
             "producer",
         ],
     ),
-    ("Tensor cores", &["arith", "mma", "convert", "ldmatrix", "promote"]),
+    ("Tensor cores", &["arith", "mma", "convert", "ldmatrix", "promote", "swap_ab"]),
     (
         "Sharing of work",
         &[

@@ -153,6 +153,10 @@ spec! {
         cluster(u32): u32 = 1, "cluster{}",
             least 1 "a block is a cluster by itself",
             on PRODUCER;
+        /// Swaps A and B in the instruction: its 64 rows are columns of C, and its columns are rows
+        /// of C. The block tile then has a multiple of 8 rows, and of 64 columns. Use it if C has
+        /// few rows. It does not change the results.
+        swap_ab(bool): bool = false, "swap_ab", on WARPGROUPS;
         /// Stages accumulators in shared memory before C is stored. A vector store needs four
         /// adjacent registers, which can slow the main loop down. Staged accumulators are stored as
         /// scalars and occupy shared memory. Long epilogues are staged without the key.
@@ -292,7 +296,7 @@ impl SgemmSpec {
             // `fold_tiles` needs `partials`, the other keys need `arith`.
             fold_tiles: _,
             promote: _, ldmatrix: _, mma: _, convert: _, copy: _, producer: _, persistent: _,
-            cluster: _,
+            cluster: _, swap_ab: _,
         } = self;
         let splits = [
             ("arith", *arith != Arith::F32),
@@ -328,6 +332,9 @@ impl SgemmSpec {
     pub(crate) fn thread_tile(&self) -> Rect {
         match (self.arith, self.warp_tile()) {
             (Arith::F32, _) | (_, None) => self.thread,
+            (_, Some(warp)) if self.swap_ab => {
+                Rect::new(warp.m / Mma::LANES_N, warp.n / Mma::LANES_M)
+            }
             (_, Some(warp)) => Rect::new(warp.m / Mma::LANES_M, warp.n / Mma::LANES_N),
         }
     }
@@ -339,14 +346,17 @@ impl SgemmSpec {
         Rect::new(m / 2, n * 2)
     }
 
-    /// Returns the part of the block tile that one warp computes. Under `mma: wgmma`, its default
-    /// width is the width of the block tile.
+    /// Returns the part of the block tile that one warp computes. Under `mma: wgmma`, it is by
+    /// default as wide as the block tile, or as high under `swap_ab`.
     pub(crate) fn warp_tile(&self) -> Option<Rect> {
-        let of_warpgroup = |tile: Tile| Rect::new(Self::ROWS_OF_WARP, tile.n);
+        let of_warpgroup = |tile: Tile| match self.swap_ab {
+            false => Rect::new(Self::ROWS_OF_WARP, tile.n),
+            true => Rect::new(tile.m, Self::ROWS_OF_WARP),
+        };
         self.warp.or_else(|| self.tile.filter(|_| self.is_wgmma()).map(of_warpgroup))
     }
 
-    /// Rows of C per warp of a warpgroup.
+    /// Rows of C per warp of a warpgroup, or columns under `swap_ab`.
     pub(crate) const ROWS_OF_WARP: u32 = Wgmma::ROWS / Wgmma::WARPS;
 
     /// Returns true if tensor cores read A and B from shared memory, with the instruction `wgmma`.

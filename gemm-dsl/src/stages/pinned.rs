@@ -97,7 +97,7 @@ pub fn all() -> Result<Vec<PinnedSpec>, SpecErrors> {
 ///
 /// # Errors
 /// Returns an error if the generator has a bug.
-pub fn untimed() -> Result<[PinnedSpec; 13], SpecErrors> {
+pub fn untimed() -> Result<[PinnedSpec; 14], SpecErrors> {
     let gelu: MapSpec = "|x[m, n]| gelu(x), name: gelu".parse()?;
     let norm: MapSpec = "|x[m, n], mean[m], rstd[m], gamma[n]| -> (bf16, f32) \
                          { let t = (x - mean) * rstd; (t * gamma, t) }, name: norm"
@@ -140,6 +140,10 @@ pub fn untimed() -> Result<[PinnedSpec; 13], SpecErrors> {
                               float4, arith: bf16, mma: wgmma, copy: tma, stages: 4, producer, \
                               persistent, name: product"
         .parse()?;
+    let decode: SgemmSpec = "a: bf16, b: bf16, c: bf16, layout: nt, tile: 16x128x64, swap_ab, \
+                             arith: bf16, mma: wgmma, copy: tma, stages: 8, producer, epilogue: \
+                             |acc, bias[n]| acc + bias, name: decode"
+        .parse()?;
     Ok([
         PinnedSpec::new("map", "gelu", &gelu)?,
         PinnedSpec::new("map", "norm", &norm)?,
@@ -154,6 +158,7 @@ pub fn untimed() -> Result<[PinnedSpec; 13], SpecErrors> {
         PinnedSpec::new("typed", "linear_float4", &linear.float4(true).name("linear_float4"))?,
         PinnedSpec::new("typed", "swiglu", &swiglu)?,
         PinnedSpec::new("typed", "product", &product)?,
+        PinnedSpec::new("typed", "decode", &decode)?,
     ])
 }
 

@@ -36,6 +36,7 @@ const GEOMETRY: &[&str] = &[
     "convert",
     "copy",
     "producer",
+    "swap_ab",
 ];
 
 /// Random valid GEMM with at most `threads` threads per block. Every key varies except the name.
@@ -77,8 +78,13 @@ pub fn typed(threads: u32) -> impl Strategy<Value = SgemmSpec> {
     let columns = select(vec![8, 16, 48, 64, 96, 128, 192]);
     let rest = (columns, 1..=2u32, values::<SgemmSpec>(GEOMETRY));
     let on_tensor_cores = (warpgroups(), rest).prop_map(|((_, spec), (n, beside, values))| {
-        let tile = spec.tile.map(|tile| Tile { n: n * beside, ..tile });
-        let mut spec = spec.warp(Rect::new(16, n));
+        let swapped = spec.swap_ab;
+        let tile = spec.tile.map(|tile| match swapped {
+            false => Tile { n: n * beside, ..tile },
+            true => Tile { m: n, ..tile },
+        });
+        let mut spec = spec;
+        spec.warp = (!swapped).then_some(Rect::new(16, n));
         spec.tile = tile;
         with(spec.copy(Copies::Tma), &values)
     });
@@ -95,6 +101,9 @@ pub fn typed(threads: u32) -> impl Strategy<Value = SgemmSpec> {
             spec.batch = None;
             // Rows of B have at least 16 columns.
             if spec.warp.is_some_and(|warp| !warp.n.is_multiple_of(16)) {
+                spec = spec.layout(GemmLayout::Nt);
+            }
+            if spec.swap_ab && spec.tile.is_some_and(|tile| !tile.m.is_multiple_of(16)) {
                 spec = spec.layout(GemmLayout::Nt);
             }
         }
@@ -251,14 +260,19 @@ fn warpgroups() -> impl Strategy<Value = (Kind, SgemmSpec)> {
     let arith = select(Arith::ALL[1..].to_vec());
     let tile = (1..=2u32, select(vec![8, 16, 24, 32]), 1..=2u32, select(vec![32, 64, 128]));
     let copies = (any::<bool>(), any::<bool>(), select(vec![None, Some(2), Some(3)]));
-    (arith, tile, copies, select(vec![0, 0, 1, 2])).prop_map(
-        |(arith, (m, n, beside, bytes), (boxes, producer, stages), promote)| {
+    let swap_ab = select(vec![false, false, true]);
+    (arith, tile, copies, select(vec![0, 0, 1, 2]), swap_ab).prop_map(
+        |(arith, (m, n, beside, bytes), (boxes, producer, stages), promote, swap_ab)| {
             let terms = arith.format().map_or(1, |format| format.terms() as u32);
-            let spec = SgemmSpec::default()
-                .tile(Tile::new(64 * m, n * beside, bytes * terms / 32))
-                .warp(Rect::new(16, n))
-                .arith(arith)
-                .mma(Instruction::Wgmma);
+            let k = bytes * terms / 32;
+            let spec = match swap_ab {
+                false => {
+                    let tile = Tile::new(64 * m, n * beside, k);
+                    SgemmSpec::default().tile(tile).warp(Rect::new(16, n))
+                }
+                true => SgemmSpec::default().tile(Tile::new(n, 64 * m, k)).swap_ab(true),
+            };
+            let spec = spec.arith(arith).mma(Instruction::Wgmma);
             let mut spec = match boxes {
                 false => spec,
                 true => spec.copy(Copies::Tma).producer(producer),

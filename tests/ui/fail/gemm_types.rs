@@ -21,5 +21,8 @@ const _: Gemm<bf16, bf16, f32> =
 const _: Gemm<bf16, bf16, f32> = gemm_kernel!(
     a: bf16, b: bf16, layout: tn, tile: 64x32x64, warp: 16x8, arith: bf16, mma: wgmma, copy: tma
 );
+const _: Gemm<bf16, bf16, f32> = gemm_kernel!(
+    a: bf16, b: bf16, layout: tn, tile: 24x64x64, swap_ab, arith: bf16, mma: wgmma, copy: tma
+);
 
 fn main() {}

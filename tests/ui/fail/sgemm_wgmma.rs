@@ -34,5 +34,12 @@ const _: SgemmKernel =
 const _: SgemmKernel = sgemm_kernel!(
     tile: 128x128x64, arith: bf16, mma: wgmma, copy: tma, producer, cluster: 2, split_k: 3
 );
+const _: SgemmKernel = sgemm_kernel!(tile: 64x64x32, warp: 32x32, arith: bf16, swap_ab);
+const _: SgemmKernel = sgemm_kernel!(tile: 12x96x64, swap_ab, arith: bf16, mma: wgmma);
+const _: SgemmKernel = sgemm_kernel!(tile: 264x320x64, swap_ab, arith: bf16, mma: wgmma);
+const _: SgemmKernel = sgemm_kernel!(
+    tile: 16x64x64, warp: 16x64, swap_ab, arith: bf16, mma: wgmma, copy: tma, producer, cluster: 2,
+    epilogue: |acc| acc * next(acc)
+);
 
 fn main() {}

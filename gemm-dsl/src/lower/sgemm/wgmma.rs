@@ -236,7 +236,7 @@ impl Consumers<'_> {
         if exchanged {
             exchange(b, frame, sums);
         }
-        let acc = Accumulators::from_wgmma(sums, exchanged);
+        let acc = Accumulators::from_wgmma(sums, frame.t.swap_ab(), exchanged);
         if let Some(row_max) = self.row_max {
             scale_back(b, &block, &acc, row_max);
         }
@@ -356,6 +356,9 @@ impl<'p> WgmmaFrame<'p> {
 
     /// Computes the positions of this thread's accumulators.
     fn place(&self, b: &mut KernelBuilder, tm: Const, tn: Const) -> ThreadPlace {
+        if self.t.swap_ab() {
+            return self.swapped_place(b, tm, tn);
+        }
         let rows = b.constant("WARPGROUP_M", Wgmma::ROWS as i32, "rows of C per warpgroup");
         let columns = self.t.columns();
         let cols = match columns == self.t.bn() {
@@ -419,6 +422,40 @@ impl<'p> WgmmaFrame<'p> {
             group: [group_row, group_col],
             lane,
         }
+    }
+
+    /// Computes these positions if A and B are swapped in the instructions.
+    fn swapped_place(&self, b: &mut KernelBuilder, tm: Const, tn: Const) -> ThreadPlace {
+        let cols = b.constant("WARPGROUP_N", Wgmma::ROWS as i32, "columns of C per warpgroup");
+        b.comment(
+            "wgmma computes the transpose of the block tile: a warpgroup computes WARPGROUP_N \
+             columns of the block tile, and each of its warps 16 of them; a lane holds every eighth \
+             of these columns, and two of every eight rows.",
+        );
+        let warp = b.let_("warp", self.tid / WARP as i32);
+        let lane = b.let_("lane", self.tid % WARP as i32);
+        let first = b.let_("warpgroup_col", Expr::from(warp) / Wgmma::WARPS as i32 * cols);
+        let of_warp = SgemmSpec::ROWS_OF_WARP as i32;
+        let in_group = Expr::from(warp) % Wgmma::WARPS as i32 * of_warp + lane / 4;
+        let col = b.let_("thread_col", first + in_group);
+        let row = b.let_("thread_row", lane % 4 * 2);
+        let lanes_m = b.constant("LANES_M", 4, "lanes that store one column of C");
+        let lanes_n = b.constant("LANES_N", 8, "lanes that store one row of C");
+        let rows = Elements {
+            adjacent: Adjacent::Of(2),
+            first: row,
+            name: tm,
+            count: self.t.tm(),
+            threads: lanes_m,
+        };
+        let cols = Elements {
+            adjacent: Adjacent::One,
+            first: col,
+            name: tn,
+            count: self.t.tn(),
+            threads: lanes_n,
+        };
+        ThreadPlace { rows, cols, group: [0.into(), first.into()], lane }
     }
 
     fn accumulator_tile(&self, place: &ThreadPlace, tile: &OutputTile) -> AccumulatorTile<'p> {

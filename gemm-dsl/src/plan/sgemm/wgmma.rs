@@ -39,14 +39,16 @@ facts! {
     /// earlier launch rounds the operands to the instruction's format, or splits each value into
     /// several.
     WgmmaPlan {
-        /// Rows of C per block tile; 64 per warpgroup.
+        /// Rows of C per block tile.
         bm: u32,
         /// Columns of C per block tile.
         bn: u32,
         /// K extent of a block tile.
         bk: u32,
-        /// Columns of C per warpgroup.
+        /// Columns of an instruction: columns of C per warpgroup, or rows if A and B are swapped.
         columns: u32,
+        /// True if the 64 rows of an instruction are columns of C, and its columns are rows of C.
+        swap_ab: bool,
         /// Rows of A, and columns of B, in a row of shared memory, if this operand is MN-major;
         /// else 0.
         slabs: [u32; 2],
@@ -105,15 +107,15 @@ impl WgmmaPlan {
         else {
             unreachable!("check: a tile of warpgroups has a format and a warp tile")
         };
-        let columns = warp.n;
+        let columns = if spec.swap_ab { warp.m } else { warp.n };
         // After the exchange a lane has four adjacent columns, which are a vector of 4-byte
         // elements.
         let is_vector = u32::from(spec.types().c.vector_lanes()) == EXCHANGED;
-        let stores_vectors = spec.float4 && variant == Variant::Vector;
+        let stores_vectors = spec.float4 && variant == Variant::Vector && !spec.swap_ab;
         let groups = if stores_vectors { exchanged_groups(spec, columns) } else { 0 };
         let vectors = stores_vectors && is_vector && groups == 0;
-        let thread = thread(columns, vectors);
-        let multiplying = multiplying([tile.m, tile.n], columns);
+        let thread = thread(columns, spec.swap_ab, vectors);
+        let multiplying = multiplying([tile.m, tile.n], columns, spec.swap_ab);
         let threads = multiplying + if spec.producer { WARPGROUP } else { 0 };
         let promote = promoted(spec, tile.k);
         let shared = SharedBytes::of_spec(spec, tile).total();
@@ -126,6 +128,7 @@ impl WgmmaPlan {
             bn: tile.n,
             bk: tile.k,
             columns,
+            swap_ab: spec.swap_ab,
             slabs: slabs(spec, columns),
             splits,
             copies: spec.copy,
@@ -159,7 +162,7 @@ impl WgmmaPlan {
 
     /// Number of threads that multiply and hold accumulators of a block.
     pub fn epilogue_threads(&self) -> u32 {
-        multiplying([self.bm, self.bn], self.columns)
+        multiplying([self.bm, self.bn], self.columns, self.swap_ab)
     }
 
     pub fn threads(&self) -> u32 {
@@ -173,12 +176,16 @@ impl WgmmaPlan {
 
     /// Rows of C per thread.
     pub fn tm(&self) -> u32 {
-        thread(self.columns, self.has_vectors()).m
+        self.thread().m
     }
 
     /// Columns of C per thread.
     pub fn tn(&self) -> u32 {
-        thread(self.columns, self.has_vectors()).n
+        self.thread().n
+    }
+
+    fn thread(&self) -> Rect {
+        thread(self.columns, self.swap_ab, self.has_vectors())
     }
 
     pub fn arith(&self) -> Arith {
@@ -241,10 +248,13 @@ impl WgmmaPlan {
 }
 
 /// Returns the rows of A, and the columns of B, in a row of shared memory, or 0 for a K-major
-/// operand. A warpgroup has `columns` columns, which are whole slabs.
+/// operand. An instruction has `columns` columns, which are whole slabs.
 fn slabs(spec: &SgemmSpec, columns: u32) -> [u32; 2] {
     let transposes = [spec.layout.transposes_a(), !spec.layout.transposes_b()];
-    let extents = [Wgmma::ROWS, part_of_b(spec, columns)];
+    let extents = match spec.swap_ab {
+        false => [Wgmma::ROWS, part_of_b(spec, columns)],
+        true => [columns, Wgmma::ROWS],
+    };
     [0, 1].map(|nth| match spec.reads_matrices() && transposes[nth] {
         false => 0,
         true => slab(extents[nth]).unwrap_or(LEAST_SLAB),
@@ -273,15 +283,20 @@ fn slab(extent: u32) -> Option<u32> {
     [64, 32, LEAST_SLAB].into_iter().find(|slab| extent.is_multiple_of(*slab))
 }
 
-/// Returns the number of consumer threads of a tile of `rows` x `cols`, if each warpgroup computes
-/// `columns`.
-fn multiplying([rows, cols]: [u32; 2], columns: u32) -> u32 {
+/// Returns the number of consumer threads of a tile of `rows` x `cols`, if an instruction has
+/// `columns` columns.
+fn multiplying([rows, cols]: [u32; 2], columns: u32, swap_ab: bool) -> u32 {
+    let [rows, cols] = if swap_ab { [cols, rows] } else { [rows, cols] };
     rows / Wgmma::ROWS * (cols / columns) * WARPGROUP
 }
 
-/// Returns the rows and columns of C per thread, for a warpgroup that computes `columns`. The
-/// instruction assigns two rows to a thread. If pairs of lanes exchange accumulators, a thread
-/// holds twice as many columns of one row instead.
-fn thread(columns: u32, vectors: bool) -> Rect {
-    if vectors { Rect::new(1, columns / 2) } else { Rect::new(2, columns / 4) }
+/// Returns the rows and columns of C per thread, for an instruction with `columns` columns. It
+/// assigns two of its rows to a thread. If pairs of lanes exchange accumulators, a thread holds
+/// twice as many columns of one row instead.
+fn thread(columns: u32, swap_ab: bool, vectors: bool) -> Rect {
+    match (swap_ab, vectors) {
+        (true, _) => Rect::new(columns / 4, 2),
+        (false, true) => Rect::new(1, columns / 2),
+        (false, false) => Rect::new(2, columns / 4),
+    }
 }

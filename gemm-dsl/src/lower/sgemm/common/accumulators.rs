@@ -31,13 +31,18 @@ enum AccumulatorStorage {
     Many(BufferId),
     /// Registers of `mma` instructions, distributed over the lanes of a warp.
     Mma(MmaAccumulators),
-    /// Registers of `wgmma` instructions, in the instructions' order.
-    Warpgroup(BufferId),
+    /// Registers of `wgmma` instructions, in the instructions' order. If A and B are swapped, the
+    /// rows of an instruction are columns of C.
+    Warpgroup {
+        sums: BufferId,
+        swap_ab: bool,
+    },
 }
 
 /// Register of a `wgmma` instruction with this thread's element (m, n).
-fn wgmma_place(sums: BufferId, m: &Expr, n: &Expr) -> Access {
-    Access::new(sums, [n.clone() / 2 * 4 + m.clone() * 2 + n.clone() % 2])
+fn wgmma_place(sums: BufferId, swap_ab: bool, m: &Expr, n: &Expr) -> Access {
+    let [row, col] = if swap_ab { [n, m] } else { [m, n] };
+    Access::new(sums, [col.clone() / 2 * 4 + row.clone() * 2 + col.clone() % 2])
 }
 
 impl Accumulators {
@@ -53,17 +58,18 @@ impl Accumulators {
             AccumulatorStorage::Mma(mma) => Some(mma),
             AccumulatorStorage::One(_)
             | AccumulatorStorage::Many(_)
-            | AccumulatorStorage::Warpgroup(_) => None,
+            | AccumulatorStorage::Warpgroup { .. } => None,
         }
     }
 
-    /// Wraps the accumulators of a warpgroup's thread. They belong to two rows, or to one row if
-    /// `exchanged` is true, which means that pairs of lanes have exchanged accumulators.
-    pub fn from_wgmma(sums: BufferId, exchanged: bool) -> Self {
+    /// Wraps the accumulators of a warpgroup's thread. They belong to two rows of an instruction,
+    /// or to one row if `exchanged` is true, which means that pairs of lanes have exchanged
+    /// accumulators.
+    pub fn from_wgmma(sums: BufferId, swap_ab: bool, exchanged: bool) -> Self {
         let place = if exchanged {
             AccumulatorStorage::Many(sums)
         } else {
-            AccumulatorStorage::Warpgroup(sums)
+            AccumulatorStorage::Warpgroup { sums, swap_ab }
         };
         Self { place, tall: !exchanged, wide: true, partials: 1, count: None }
     }
@@ -135,7 +141,9 @@ impl Accumulators {
                 b.store(self.access(*buffer, 0.into(), m.clone(), n.clone()), sum);
             }
             AccumulatorStorage::Mma(mma) => b.store(mma.place(m, n), sum),
-            AccumulatorStorage::Warpgroup(sums) => b.store(wgmma_place(*sums, m, n), sum),
+            AccumulatorStorage::Warpgroup { sums, swap_ab } => {
+                b.store(wgmma_place(*sums, *swap_ab, m, n), sum);
+            }
         }
     }
 
@@ -155,7 +163,9 @@ impl Accumulators {
                 (1..self.partials).fold(part(0), |sum, p| sum + part(p))
             }
             AccumulatorStorage::Mma(mma) => mma.place(m, n).load(),
-            AccumulatorStorage::Warpgroup(sums) => wgmma_place(*sums, m, n).load(),
+            AccumulatorStorage::Warpgroup { sums, swap_ab } => {
+                wgmma_place(*sums, *swap_ab, m, n).load()
+            }
         }
     }
 
@@ -203,7 +213,7 @@ impl Accumulators {
                 let sum = fma(place.clone().load());
                 b.store(place, sum);
             }
-            AccumulatorStorage::Mma(_) | AccumulatorStorage::Warpgroup(_) => {
+            AccumulatorStorage::Mma(_) | AccumulatorStorage::Warpgroup { .. } => {
                 unreachable!("fragment::multiply: tensor cores have their own step")
             }
         }

@@ -102,13 +102,20 @@ impl WgmmaFrame<'_> {
                 };
                 let [row, col] = &place.group;
                 let is_first = nth == Expr::I32(0);
+                let mut tiles = [tile(Factor::A, &of_a, row), tile(Factor::B, &of_b, col)];
+                let mut mn_major = Factor::BOTH.map(|factor| t.is_mn_major(factor));
+                if t.swap_ab() {
+                    tiles.reverse();
+                    mn_major.reverse();
+                }
+                let [of_rows, of_columns] = tiles;
                 b.wgmma(Wgmma {
                     format: t.format(),
                     columns: t.columns(),
                     d: Access::new(into, [0.into()]),
-                    a: tile(Factor::A, &of_a, row),
-                    b: tile(Factor::B, &of_b, col),
-                    mn_major: Factor::BOTH.map(|factor| t.is_mn_major(factor)),
+                    a: of_rows,
+                    b: of_columns,
+                    mn_major,
                     accumulate: match sums.fresh {
                         None => Expr::truth(),
                         Some(_) if is_first => Expr::from(step).gt(0),

@@ -11,7 +11,7 @@ use crate::plan::sgemm::mma;
 use crate::plan::sgemm::occupancy::{self, resident_shared};
 use crate::plan::sgemm::registers::even_registers;
 use crate::plan::sgemm::shared_memory::SharedBytes;
-use crate::spec::{Convert, Copies, Rect, SgemmSpec, SplitK, Tile};
+use crate::spec::{Convert, Copies, Epilogue, Pairs, Rect, SgemmSpec, SplitK, Tile};
 use crate::target::arch::{BLOCK_THREADS, CLUSTER_BLOCKS, LARGEST};
 
 /// Rejects keys that choose how other kernels stage or divide tiles.
@@ -51,16 +51,36 @@ pub(crate) fn of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
         return;
     }
     let most = Wgmma::MOST_COLUMNS;
-    faults.require(tile.m.is_multiple_of(Wgmma::ROWS) && tile.m <= TensorMap::LONGEST, || {
-        messages::rows_of_tile(tile, Wgmma::ROWS, TensorMap::LONGEST)
+    let [rows, columns] = if spec.swap_ab { [tile.n, tile.m] } else { [tile.m, tile.n] };
+    faults.require(rows.is_multiple_of(Wgmma::ROWS) && rows <= TensorMap::LONGEST, || {
+        messages::rows_of_tile(spec, tile, TensorMap::LONGEST)
     });
-    faults.require(tile.n.is_multiple_of(8) && tile.n <= most, || {
-        messages::columns_of_tile(tile, most)
+    faults.require(columns.is_multiple_of(8) && columns <= most, || {
+        messages::columns_of_tile(spec, tile, most)
     });
     if let (Some(warp), true) = (spec.warp, faults.sound(&["warp"])) {
         let rows = SgemmSpec::ROWS_OF_WARP;
         let fits = warp.m == rows && warp.n.is_multiple_of(8) && tile.n.is_multiple_of(warp.n);
-        faults.require(fits, || messages::warp_of_warpgroup(warp, Rect::new(rows, tile.n)));
+        faults.require(fits && !spec.swap_ab, || match spec.swap_ab {
+            true => messages::swapped("warp", "a warpgroup has all rows of the block tile"),
+            false => messages::warp_of_warpgroup(warp, Rect::new(rows, tile.n)),
+        });
+    }
+    if spec.swap_ab && faults.sound(&["swap_ab"]) {
+        let folds = spec.epilogue.as_ref().is_some_and(Epilogue::folds_rows);
+        let given = [
+            ("cluster", spec.cluster > 1, "the blocks of a cluster are adjacent along M"),
+            (
+                "epilogue",
+                folds || spec.pairs() != Pairs::None,
+                "a lane has no neighbouring columns of a row",
+            ),
+        ];
+        for (key, is_given, because) in given {
+            if is_given && faults.sound(&[key]) {
+                faults.0.push(messages::swapped(key, because));
+            }
+        }
     }
     if spec.cluster > 1 && faults.sound(&["cluster", "tile"]) {
         if spec.cluster > CLUSTER_BLOCKS {
@@ -72,9 +92,14 @@ pub(crate) fn of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
         let alone = spec.split_k == SplitK::Partitions(1);
         faults.require(alone, messages::ranges_of_cluster);
     }
-    let reads_columns = spec.reads_matrices() && !spec.layout.transposes_b();
+    // The instruction's rows are whole slabs; its columns may not be.
+    let reads_columns = match spec.swap_ab {
+        false => !spec.layout.transposes_b(),
+        true => spec.layout.transposes_a(),
+    };
+    let reads_columns = reads_columns && spec.reads_matrices();
     if let Some(warp) = spec.warp_tile().filter(|_| reads_columns && faults.sound(&["warp"])) {
-        let part = part_of_b(spec, warp.n);
+        let part = if spec.swap_ab { warp.m } else { part_of_b(spec, warp.n) };
         faults.require(slab(part).is_some(), || messages::columns_of_slab(spec, part, LEAST_SLAB));
     }
     let Some(format) = spec.arith.format() else { return };

@@ -1,6 +1,7 @@
 //! Error messages for GEMMs with `mma: wgmma`.
 
 use crate::error::SpecError;
+use crate::ir::Wgmma;
 use crate::plan::WgmmaPlan;
 use crate::spec::{Arith, GemmLayout, Rect, SgemmSpec, Tile};
 use crate::target::arch::{LARGEST, THREAD_REGISTERS};
@@ -21,44 +22,78 @@ pub(crate) fn stages_without_boxes() -> SpecError {
     )
 }
 
-pub(crate) fn rows_of_tile(tile: Tile, of: u32, most: u32) -> SpecError {
-    let m = tile.m;
-    let message = if m > most {
-        format!(
-            "`tile: {tile}`: M = {m} is above {most}, the most rows of a tile under `mma: wgmma`; \
-             use M = {most}"
-        )
-    } else {
-        format!(
-            "`tile: {tile}` has M = {m}, and a warpgroup computes {of} rows: {m} mod {of} = {}; \
-             use M = {}",
-            m % of,
-            m.next_multiple_of(of),
-        )
-    };
-    SpecError::at_value(&["tile", "mma"], message)
+/// `key` excludes `swap_ab`.
+pub(crate) fn swapped(key: &'static str, because: &str) -> SpecError {
+    SpecError::at_key(
+        &[key, "swap_ab"],
+        format!("`{key}` and `swap_ab` exclude each other: {because}; leave one of them out"),
+    )
 }
 
-pub(crate) fn columns_of_tile(tile: Tile, most: u32) -> SpecError {
-    let n = tile.n;
-    let message = if n > most {
+/// Names of the tile's extents along the rows and along the columns of an instruction.
+fn axes(spec: &SgemmSpec) -> [(&'static str, &'static str); 2] {
+    let (rows, columns) = (("M", "rows"), ("N", "columns"));
+    if spec.swap_ab { [columns, rows] } else { [rows, columns] }
+}
+
+/// Keys that such messages are about.
+fn keys(spec: &SgemmSpec) -> &'static [&'static str] {
+    if spec.swap_ab { &["tile", "mma", "swap_ab"] } else { &["tile", "mma"] }
+}
+
+pub(crate) fn rows_of_tile(spec: &SgemmSpec, tile: Tile, most: u32) -> SpecError {
+    let ([(axis, unit), _], of) = (axes(spec), Wgmma::ROWS);
+    let rows = if spec.swap_ab { tile.n } else { tile.m };
+    let message = if rows > most {
         format!(
-            "`tile: {tile}`: N = {n} is above {most}, the most columns of one `wgmma` \
-             instruction; use N = {most}"
+            "`tile: {tile}`: {axis} = {rows} is above {most}, the most {unit} of a tile under \
+             `mma: wgmma`; use {axis} = {most}"
         )
     } else {
         format!(
-            "`tile: {tile}` has N = {n}, and a `wgmma` instruction computes a multiple of 8 \
-             columns: {n} mod 8 = {}; use N = {}",
-            n % 8,
-            n.next_multiple_of(8),
+            "`tile: {tile}` has {axis} = {rows}, and a warpgroup computes {of} {unit}: {rows} mod \
+             {of} = {}; use {axis} = {}",
+            rows % of,
+            rows.next_multiple_of(of),
         )
     };
-    SpecError::at_value(&["tile", "mma"], message)
+    SpecError::at_value(keys(spec), message)
+}
+
+pub(crate) fn columns_of_tile(spec: &SgemmSpec, tile: Tile, most: u32) -> SpecError {
+    let [_, (axis, unit)] = axes(spec);
+    let columns = if spec.swap_ab { tile.m } else { tile.n };
+    let message = if columns > most {
+        format!(
+            "`tile: {tile}`: {axis} = {columns} is above {most}, the most {unit} of one `wgmma` \
+             instruction; use {axis} = {most}"
+        )
+    } else {
+        format!(
+            "`tile: {tile}` has {axis} = {columns}, and a `wgmma` instruction computes a multiple \
+             of 8 {unit}: {columns} mod 8 = {}; use {axis} = {}",
+            columns % 8,
+            columns.next_multiple_of(8),
+        )
+    };
+    SpecError::at_value(keys(spec), message)
 }
 
 /// `part` is the number of columns that one copy or instruction must divide, and `of` their unit.
 pub(crate) fn columns_of_slab(spec: &SgemmSpec, part: u32, of: u32) -> SpecError {
+    if spec.swap_ab {
+        return SpecError::at_value(
+            &["tile", "layout", "swap_ab"],
+            format!(
+                "under `layout: {}` and `swap_ab`, `mma: wgmma` reads A in rows of at least {of} \
+                 elements, and {part} rows of A are read at once: {part} mod {of} = {}; use a \
+                 higher tile, or `layout: {}`",
+                spec.layout,
+                part % of,
+                if spec.layout.transposes_b() { GemmLayout::Nt } else { GemmLayout::Nn },
+            ),
+        );
+    }
     let (keys, remedy): (&[_], _) = match spec.warp {
         Some(_) => (&["warp", "tile", "cluster", "layout"], "a wider `warp`"),
         None if spec.cluster > 1 => (&["cluster", "tile", "layout"], "a smaller cluster"),

@@ -1,0 +1,253 @@
+//! Measures linear layers y = x·Wᵀ on matrices of `bf16` against cuBLAS.
+//!
+//! ```text
+//! cargo run --release -p gemm-bench --example layers
+//! cargo run --release -p gemm-bench --example layers -- --rows 1,16 --layers 4096x4096 \
+//!     --spec 'tile: 16x64x64, swap_ab, copy: tma, stages: 8, producer'
+//! ```
+//!
+//! Each layer has enough copies of W that the launches in turn read more than the L2 cache holds.
+//! The launches of a kernel are in one CUDA graph. Elements are small integers, so that sums are
+//! exact: the exit code is 1 if a result differs from that of cuBLAS.
+
+use clap::Parser;
+use cudarc::cublas::CudaBlas;
+use cudarc::cublas::sys::{
+    cublasComputeType_t, cublasGemmAlgo_t, cublasGemmEx, cublasOperation_t, cudaDataType,
+};
+use cudarc::driver::{CudaGraph, CudaSlice, DevicePtr, DevicePtrMut};
+use gemm_bench::cli::{Failure, Outcome, device_label, exit, open_gpu};
+use gemm_bench::gpu::{Blas, Gpu, Timer, captured, failed};
+use gemm_bench::table::{Table, number, text};
+use gemm_runtime::half::bf16;
+use gemm_runtime::{Buffer, Device, Error, Gemm, MatrixMut, MatrixRef, SgemmSpec};
+use std::ffi::c_void;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+const ROUNDS: usize = 15;
+
+/// Bytes that the copies of W have together at least: several times the L2 cache.
+const ROTATED: usize = 320 << 20;
+
+/// Number of drawn elements, a prime; larger operands repeat them.
+const PERIOD: usize = 1_000_003;
+
+const LAYERS: [&str; 6] =
+    ["4096x4096", "12288x4096", "4096x12288", "8192x8192", "28672x8192", "8192x28672"];
+
+/// Specs without their types, layout and arithmetic.
+const SPECS: [&str; 6] = [
+    "tile: 8x64x64, swap_ab, copy: tma, stages: 8, producer",
+    "tile: 8x64x64, swap_ab, copy: tma, stages: 6, producer, split_k: 4",
+    "tile: 8x128x64, swap_ab, copy: tma, stages: 8, producer, persistent",
+    "tile: 16x64x64, swap_ab, copy: tma, stages: 8, producer",
+    "tile: 64x64x64, copy: tma, stages: 8, producer, float4",
+    "tile: 64x128x64, copy: tma, stages: 8, producer, float4",
+];
+
+/// Measure linear layers on matrices of bf16
+#[derive(Debug, Parser)]
+#[command(name = "layers")]
+struct LayersOptions {
+    /// Numbers of rows of x
+    #[arg(long, value_delimiter = ',', default_values = ["1", "16", "64"])]
+    rows: Vec<usize>,
+    /// Extents NxK of W
+    #[arg(long, value_delimiter = ',', default_values = LAYERS)]
+    layers: Vec<String>,
+    /// Specs without layout, types, `arith` and `mma`
+    #[arg(long)]
+    spec: Vec<String>,
+}
+
+fn main() -> ExitCode {
+    exit(run(&LayersOptions::parse()))
+}
+
+fn extents(text: &str) -> Result<[usize; 2], Failure> {
+    let parts: Result<Vec<usize>, _> = text.split('x').map(str::parse).collect();
+    match parts.ok().as_deref() {
+        Some(&[n, k]) => Ok([n, k]),
+        _ => Err(Failure::Missing(format!("`{text}`: a layer is NxK"))),
+    }
+}
+
+/// A linear layer, and the numbers of rows of x and of copies of W.
+#[derive(Clone, Copy)]
+struct Layer {
+    rows: usize,
+    n: usize,
+    k: usize,
+    copies: usize,
+}
+
+/// What all measurements share.
+struct Bench<'d> {
+    device: &'d Device,
+    gpu: Gpu<'d>,
+    blas: CudaBlas,
+    timer: Timer<'d>,
+    kernels: Vec<Gemm<bf16, bf16, bf16>>,
+}
+
+fn run(options: &LayersOptions) -> Result<Outcome, Failure> {
+    let specs: Vec<&str> = match options.spec.as_slice() {
+        [] => SPECS.into(),
+        given => given.iter().map(String::as_str).collect(),
+    };
+    let kernel = |spec: &&str| -> Result<Gemm<bf16, bf16, bf16>, Error> {
+        let types = "a: bf16, b: bf16, c: bf16, layout: nt, arith: bf16, mma: wgmma";
+        Gemm::new(format!("{types}, {spec}").parse::<SgemmSpec>()?)
+    };
+    let kernels = specs.iter().map(kernel).collect::<Result<Vec<_>, _>>()?;
+    let device = open_gpu()?;
+    let gpu = Gpu::new(&device);
+    let gpu = gpu.ok_or_else(|| Failure::Missing("kernels are timed on a GPU".to_owned()))?;
+    let gpu = gpu.without_events();
+    Blas::new(gpu)?;
+    let blas = CudaBlas::new(gpu.stream.clone());
+    let blas = blas.map_err(|error| Failure::Missing(format!("cuBLAS: {error:?}")))?;
+    let bench = Bench { device: &device, gpu, blas, timer: Timer::new(gpu)?, kernels };
+    let columns = ["rows", "us", "TB/s", "of cuBLAS"].map(number);
+    let mut table = Table::new([text("layer"), text("spec")].into_iter().chain(columns));
+    let mut is_right = true;
+    for name in &options.layers {
+        let [n, k] = extents(name)?;
+        let copies = ROTATED.div_ceil(2 * n * k).max(2);
+        let weights = filled(gpu, copies * n * k, 77)?;
+        for &rows in &options.rows {
+            let (times, equal) = bench.layer(&weights, Layer { rows, n, k, copies })?;
+            let bytes = 2.0 * (n * k + rows * k + rows * n) as f64;
+            for (spec, us) in ["cuBLAS"].iter().chain(&specs).zip(&times) {
+                table.add([
+                    name.clone(),
+                    (*spec).to_owned(),
+                    rows.to_string(),
+                    format!("{us:.2}"),
+                    format!("{:.2}", bytes / us / 1e6),
+                    format!("{:.3}", times[0] / us),
+                ]);
+            }
+            for (spec, _) in specs.iter().zip(equal).filter(|(_, equal)| !equal) {
+                eprintln!("error: {spec} of {name} with {rows} rows differs from cuBLAS");
+                is_right = false;
+            }
+        }
+    }
+    writeln!(io::stdout(), "{}\n{}", device_label(&device), table.text())?;
+    Ok(if is_right { Outcome::Right } else { Outcome::Wrong })
+}
+
+impl Bench<'_> {
+    /// Times cuBLAS and the kernels, in microseconds of a launch. The second result is true for each
+    /// kernel whose result equals that of cuBLAS.
+    fn layer(
+        &self,
+        weights: &CudaSlice<u16>,
+        layer: Layer,
+    ) -> Result<(Vec<f64>, Vec<bool>), Failure> {
+        let Self { device, gpu, .. } = *self;
+        let Layer { rows, n, k, copies } = layer;
+        let of_w = |nth: usize| weights.device_ptr(gpu.stream).0 + (nth * n * k * 2) as u64;
+        let matrices = (0..copies).map(|nth| foreign(device, of_w(nth), n * k));
+        let matrices = matrices.collect::<Result<Vec<_>, _>>()?;
+        let views = matrices.iter().map(|of| Ok(MatrixRef::new(of, n, k)?.t()));
+        let views = views.collect::<Result<Vec<_>, Error>>()?;
+        let slice = filled(gpu, rows * k, 1)?;
+        let from = slice.device_ptr(gpu.stream).0;
+        let x = foreign(device, from, rows * k)?;
+        let x = MatrixRef::new(&x, rows, k)?;
+        let mut peer = gpu.stream.alloc_zeros::<u16>(rows * n).map_err(failed("allocating"))?;
+        let to = peer.device_ptr_mut(gpu.stream).0;
+        // Whole turns through the copies.
+        let launches = copies * (32 / copies).max(1);
+        let mut turn = 0;
+        let mut reference = || {
+            turn = (turn + 1) % copies;
+            multiply(&self.blas, [of_w(turn), from, to], [n, rows, k])
+        };
+        reference()?;
+        let mut graphs = vec![captured(gpu, &mut reference, launches)?];
+        let mut own = Vec::new();
+        for kernel in &self.kernels {
+            let mut y = device.alloc_of::<bf16>(rows * n)?;
+            let mut turn = 0;
+            let mut launch = || {
+                turn = (turn + 1) % copies;
+                let mut y = MatrixMut::<bf16>::new(&mut y, rows, n)?;
+                kernel.call(device).launch(&x, &views[turn], &mut y).map(drop)
+            };
+            launch()?;
+            graphs.push(captured(gpu, &mut launch, launches)?);
+            own.push(y);
+        }
+        let replay = |graph: &CudaGraph| graph.launch().map_err(failed("launching a graph"));
+        let mut replays: Vec<_> = graphs.iter().map(|graph| move || replay(graph)).collect();
+        let work = replays.iter_mut().map(|replay| replay as &mut dyn FnMut() -> _);
+        let times = self.timer.medians(ROUNDS, &mut work.collect::<Vec<_>>())?;
+        device.synchronize()?;
+        let expected = gpu.stream.clone_dtoh(&peer).map_err(failed("copying"))?;
+        let expected: Vec<bf16> = expected.into_iter().map(bf16::from_bits).collect();
+        let equal = own.iter().map(|y| Ok(device.download(y)? == expected));
+        let equal = equal.collect::<Result<Vec<_>, Error>>()?;
+        Ok((times.iter().map(|ms| ms * 1e3 / launches as f64).collect(), equal))
+    }
+}
+
+/// Uploads small integers.
+fn filled(gpu: Gpu<'_>, len: usize, seed: u32) -> Result<CudaSlice<u16>, Error> {
+    let value = |i: u32| ((i.wrapping_mul(2_654_435_761) ^ seed) >> 20) as f32 % 3.0 - 1.0;
+    let drawn = (0..PERIOD.min(len) as u32).map(|i| bf16::from_f32(value(i)).to_bits());
+    let drawn: Vec<u16> = drawn.collect();
+    let mut values = drawn.repeat(len.div_ceil(drawn.len()));
+    values.truncate(len);
+    gpu.stream.clone_htod(&values).map_err(failed("copying"))
+}
+
+/// Buffer in the memory of a slice, which must live longer.
+#[allow(unsafe_code, reason = "memory of cudarc")]
+fn foreign(device: &Device, address: u64, len: usize) -> Result<Buffer<bf16>, Error> {
+    // SAFETY: the slice has as many elements and lives until the program ends its measurements.
+    unsafe { Buffer::from_raw_parts(device, address, len) }
+}
+
+/// Enqueues y = x·Wᵀ with the library, as yᵀ = W·xᵀ in column-major order.
+#[allow(unsafe_code, reason = "the library checks no lengths")]
+fn multiply(blas: &CudaBlas, [w, x, y]: [u64; 3], [n, m, k]: [usize; 3]) -> Result<(), Error> {
+    let (one, zero) = (1f32, 0f32);
+    let of = cudaDataType::CUDA_R_16BF;
+    let number = |value: &f32| std::ptr::from_ref(value).cast::<c_void>();
+    let memory = |address: u64| address as *const c_void;
+    let (rows, cols, terms) = (n as i32, m as i32, k as i32);
+    // SAFETY: the matrices have these extents and types.
+    let status = unsafe {
+        cublasGemmEx(
+            *blas.handle(),
+            cublasOperation_t::CUBLAS_OP_T,
+            cublasOperation_t::CUBLAS_OP_N,
+            rows,
+            cols,
+            terms,
+            number(&one),
+            memory(w),
+            of,
+            terms,
+            memory(x),
+            of,
+            terms,
+            number(&zero),
+            y as *mut c_void,
+            of,
+            rows,
+            cublasComputeType_t::CUBLAS_COMPUTE_32F,
+            cublasGemmAlgo_t::CUBLAS_GEMM_DEFAULT,
+        )
+    };
+    status.result().map_err(|error| Error::Driver {
+        doing: "multiplying with cuBLAS".to_owned(),
+        code: format!("{error:?}"),
+        status: error.0 as i32,
+        text: "see cublasStatus_t in cuBLAS's documentation".to_owned(),
+    })
+}
