@@ -1,6 +1,6 @@
 //! Batches and groups of typed matrices against PyTorch.
 
-use super::{TypedOptions, half_of, specs};
+use super::{TypedOptions, half_of, kernel_of, specs};
 use clap::ValueEnum;
 use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut};
 use gemm_bench::cli::{Failure, Outcome, device_label, open_gpu};
@@ -10,7 +10,7 @@ use gemm_bench::rows::graph::{REPLAYS, time};
 use gemm_bench::table::{Table, number, text};
 use gemm_oracle::product::Size;
 use gemm_oracle::random::Random;
-use gemm_runtime::{Buffer, Device, Element, Error, Gemm, MatrixMut, MatrixRef, SgemmSpec};
+use gemm_runtime::{Buffer, Device, Element, Error, MatrixMut, MatrixRef};
 use serde_json::json;
 use std::io::{self, Write};
 use std::time::Duration;
@@ -81,6 +81,14 @@ impl Problem {
             rows.iter().for_each(|rows| offsets.push(offsets[offsets.len() - 1] + *rows as u32));
         }
         offsets
+    }
+
+    /// Extents, with the number of GEMMs or of groups.
+    fn name(&self, size: Size) -> String {
+        match self {
+            Self::Batch(count) => format!("{size} x {count}"),
+            Self::Groups(rows) => format!("{size} in {} groups", rows.len()),
+        }
     }
 
     fn key(&self) -> &'static str {
@@ -207,19 +215,13 @@ impl Measured<'_> {
         let view_a = view(&on_a, several, [m, k], by_column_a)?;
         let view_b = view(&on_b, Some(of.count()), [k, n], by_column_b)?;
         let offsets = device.upload_of(&of.offsets())?;
-        let mut name = size.to_string();
-        name += &match &of {
-            Problem::Batch(count) => format!(" x {count}"),
-            Problem::Groups(rows) => format!(" in {} groups", rows.len()),
-        };
+        let name = of.name(size);
         let mut rows = Vec::new();
         let before = peer.as_deref_mut().map(|peer| self.ask::<T>(peer, &of)).transpose()?;
         let mut is_right = true;
         for line in specs(options) {
-            let (elem, result, layout) = (T::ELEM, R::ELEM, options.layout);
-            let types = format!("a: {elem}, b: {elem}, c: {result}, layout: {layout}");
-            let spec = format!("{types}, arith: {elem}, mma: wgmma, {}, {line}", of.key());
-            let kernel = Gemm::<T, T, R>::new(spec.parse::<SgemmSpec>().map_err(Error::Spec)?)?;
+            let line_with_batch = format!("{}, {line}", of.key());
+            let kernel = kernel_of::<T, R>(&line_with_batch, options.layout)?;
             let mut launch = || {
                 let call = kernel.call(device);
                 match several {

@@ -215,13 +215,18 @@ fn kernels<T: Element, R: Element>(
     specs: &[&str],
     layout: GemmLayout,
 ) -> Result<Vec<Gemm<T, T, R>>, Error> {
+    specs.iter().map(|spec| kernel_of(spec, layout)).collect()
+}
+
+/// Kernel of a spec without layout, types, `arith` and `mma`.
+fn kernel_of<T: Element, R: Element>(
+    spec: &str,
+    layout: GemmLayout,
+) -> Result<Gemm<T, T, R>, Error> {
     let (elem, result) = (T::ELEM, R::ELEM);
-    let kernel = |spec: &&str| {
-        let types = format!("a: {elem}, b: {elem}, c: {result}, layout: {layout}");
-        let line = format!("{types}, arith: {elem}, mma: wgmma, {spec}");
-        Gemm::new(line.parse::<SgemmSpec>()?)
-    };
-    specs.iter().map(kernel).collect()
+    let types = format!("a: {elem}, b: {elem}, c: {result}, layout: {layout}");
+    let line = format!("{types}, arith: {elem}, mma: wgmma, {spec}");
+    Gemm::new(line.parse::<SgemmSpec>()?)
 }
 
 /// Compares results with that of the library.

@@ -342,7 +342,8 @@ impl Splits {
         self.of_matrix(self.problem.matrix_of(factor, product), split)
     }
 
-    /// Indices, in the array of A or B, of a split of the GEMM of `problem`, or of the matrix itself.
+    /// Indices of a split of the GEMM of `problem`, or of its matrix itself, in the array of A or
+    /// B.
     pub fn outer(&self, problem: &GemmProblem, factor: Factor, split: Expr) -> Vec<Expr> {
         let own = self.of_product(factor, problem.product, split);
         let index = problem.index_of(factor).axes();
