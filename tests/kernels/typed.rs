@@ -1,6 +1,8 @@
 //! GEMMs on matrices of any types. Elements are small integers, so that sums are exact in any
 //! order, and each element of C is the exact sum rounded to its type.
 
+mod batches;
+
 use gemm_dsl::spec::{Bounds, GemmLayout, MatrixType, Pairs, SgemmSpec};
 use gemm_oracle::product::Size;
 use gemm_oracle::random::Random;
@@ -15,7 +17,7 @@ use proptest::prelude::*;
 use std::ops::Range;
 
 /// Element type with the rounding of exact numbers.
-trait Rounded: Element + PartialEq {
+trait Rounded: Element + PartialEq + std::fmt::Debug {
     fn rounded(exact: f64) -> Self;
 }
 
@@ -153,11 +155,7 @@ impl Placed {
     }
 
     /// Compares the matrix with expected elements, and the memory around it with NaN.
-    fn compare<T: Rounded + std::fmt::Debug>(
-        &self,
-        memory: &[T],
-        expected: &[f64],
-    ) -> Result<(), String> {
+    fn compare<T: Rounded>(&self, memory: &[T], expected: &[f64]) -> Result<(), String> {
         let mut places = vec![None; memory.len()];
         for i in 0..self.rows * self.cols {
             places[self.at(i / self.cols, i % self.cols)] = Some(i);
@@ -355,5 +353,6 @@ pub fn trials() -> Vec<Trial> {
     let on_gpus = specs.into_iter().enumerate().map(|(nth, spec)| {
         crate::trial(format!("typed::{nth:02}"), move |device| on_gpu(device, &spec))
     });
-    simulated![sums_are_exact, warpgroups_store_vectors].into_iter().chain(on_gpus).collect()
+    let own = simulated![sums_are_exact, warpgroups_store_vectors];
+    own.into_iter().chain(on_gpus).chain(batches::trials()).collect()
 }

@@ -43,8 +43,9 @@ fn architectures_of(stage: u32, kernel: &VerifiedKernel) -> Targets {
     })
 }
 
-/// GEMMs on lists of matrices, along several axes and of groups, which random specs do not cover.
-const BATCHES: [&str; 8] = [
+/// GEMMs on lists of matrices, along several axes and of groups, also by tensor maps, which random
+/// specs do not cover.
+const BATCHES: [&str; 10] = [
     "tile: 32x32x16, thread: 4x4, float4, stages: 3, pitched, products: 2, batch: strided2, \
      scaled, epilogue: |acc, bias[batch, n], residual[m, n], c[m, n]| (acc + bias, residual * c)",
     "layout: tt, tile: 64x64x64, arith: bf16x6, mma: wgmma, copy: tma, batch: strided3",
@@ -58,6 +59,11 @@ const BATCHES: [&str; 8] = [
     "layout: tn, tile: 64x64x16, thread: 8x8, float4, double_buffer, pitched, batch: pointers",
     "layout: nt, tile: 64x64x16, thread: 8x8, fragment: split, float4, pad_a: 4, pad_b: 4, stages: \
      3, raster: 4, batch: pointers",
+    "a: bf16, b: bf16, c: f16, layout: tt, tile: 64x128x64, arith: bf16, mma: wgmma, copy: tma, \
+     stages: 2, producer, cluster: 2, pitched, float4, batch: strided3",
+    "a: f16, b: f16, c: f32, layout: nn, tile: 128x64x64, arith: f16, mma: wgmma, copy: tma, \
+     stages: 3, producer, persistent, raster: 4, float4, batch: grouped, \
+     epilogue: |acc, bias[batch, n], f[batch]| acc * f + bias",
 ];
 
 /// Epilogue that calls every function of the language.

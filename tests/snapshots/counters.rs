@@ -270,9 +270,18 @@ fn typed(line: &str) -> Result<(String, LaunchReport), Error> {
         let (a, b) = (view(m, k, by_column[0])?, view(k, n, by_column[1])?);
         let of_c = spec.pairs().columns_of_c(n as u64) as usize;
         let (bias, mut c) = (device.alloc(n)?, device.alloc_matrix_of::<R>(m, of_c)?);
+        // A batch is a batch of one, and one group has all rows.
+        let row = MatrixRef::new(&bias, 1, n)?;
+        let offsets = device.upload_of(&[0, m as u32])?;
         let mut call = kernel.call(&device);
         if kernel.spec_line().contains("bias[n]") {
             call = call.operand("bias", &bias);
+        }
+        if kernel.spec_line().contains("bias[batch, n]") {
+            call = call.operand("bias", &row);
+        }
+        if spec.batch == Some(Batch::Grouped) {
+            call = call.groups(&offsets);
         }
         Ok((format!("m = {m}, n = {n}, k = {k}"), call.launch(&a, &b, &mut c)?))
     }

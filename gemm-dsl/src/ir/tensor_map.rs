@@ -80,6 +80,9 @@ impl TensorMap {
     /// Maximum number of elements of a box along a dimension.
     pub const LONGEST: u32 = 256;
 
+    /// Maximum number of dimensions.
+    pub const MOST_AXES: usize = 5;
+
     /// Number of elements of a box.
     pub fn elements(&self) -> u64 {
         self.tile.iter().map(|&extent| u64::from(extent)).product()

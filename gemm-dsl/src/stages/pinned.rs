@@ -93,11 +93,12 @@ pub fn all() -> Result<Vec<PinnedSpec>, SpecErrors> {
 /// over arrays of any shape, one with operands of rows and columns and with results of two types,
 /// two that fold over rows, a scan that computes offsets, a selection of 64 elements of each row by
 /// several blocks, a GEMM of groups of rows, one over pairs of columns, and GEMMs on matrices of
-/// `f64`, `bf16` and `f16`. The lanes of three of these exchange outputs.
+/// `f64`, `bf16` and `f16`, one in a batch and one in groups. The lanes of three of these exchange
+/// outputs.
 ///
 /// # Errors
 /// Returns an error if the generator has a bug.
-pub fn untimed() -> Result<[PinnedSpec; 14], SpecErrors> {
+pub fn untimed() -> Result<[PinnedSpec; 16], SpecErrors> {
     let gelu: MapSpec = "|x[m, n]| gelu(x), name: gelu".parse()?;
     let norm: MapSpec = "|x[m, n], mean[m], rstd[m], gamma[n]| -> (bf16, f32) \
                          { let t = (x - mean) * rstd; (t * gamma, t) }, name: norm"
@@ -144,6 +145,15 @@ pub fn untimed() -> Result<[PinnedSpec; 14], SpecErrors> {
                              arith: bf16, mma: wgmma, copy: tma, stages: 8, producer, epilogue: \
                              |acc, bias[n]| acc + bias, name: decode"
         .parse()?;
+    let heads: SgemmSpec =
+        "a: bf16, b: bf16, c: f32, layout: nn, tile: 64x128x64, pitched, arith: \
+                            bf16, mma: wgmma, copy: tma, stages: 2, batch: strided2, name: heads"
+            .parse()?;
+    let experts: SgemmSpec = "a: bf16, b: bf16, c: bf16, layout: nt, tile: 128x128x64, float4, \
+                              arith: bf16, mma: wgmma, copy: tma, stages: 4, producer, \
+                              persistent, cluster: 2, batch: grouped, epilogue: |acc, \
+                              bias[batch, n]| relu(acc + bias), name: experts"
+        .parse()?;
     Ok([
         PinnedSpec::new("map", "gelu", &gelu)?,
         PinnedSpec::new("map", "norm", &norm)?,
@@ -159,6 +169,8 @@ pub fn untimed() -> Result<[PinnedSpec; 14], SpecErrors> {
         PinnedSpec::new("typed", "swiglu", &swiglu)?,
         PinnedSpec::new("typed", "product", &product)?,
         PinnedSpec::new("typed", "decode", &decode)?,
+        PinnedSpec::new("typed", "heads", &heads)?,
+        PinnedSpec::new("typed", "experts", &experts)?,
     ])
 }
 

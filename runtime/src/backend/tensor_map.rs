@@ -73,8 +73,8 @@ fn data_type(elem: Elem) -> c_int {
     }
 }
 
-/// Numbers of a tensor map, which has two or three dimensions.
-type Few<T> = SmallVec<[T; 3]>;
+/// Numbers of a tensor map, one for each dimension.
+type Few<T> = SmallVec<[T; TensorMap::MOST_AXES]>;
 
 /// Strides of all dimensions but the innermost, in bytes.
 fn outer_strides(elem: Elem, mapped: &MappedArray) -> Few<u64> {
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn only_the_stride_along_one_element_is_replaced() {
         let strides = |extents: [u64; 3], strides: [u64; 3]| {
-            let (extents, strides) = (extents.into(), strides.into());
+            let (extents, strides) = (extents.into_iter().collect(), strides.into_iter().collect());
             outer_strides(Elem::Bf16, &MappedArray { position: 0, extents, strides }).to_vec()
         };
         assert_eq!(strides([3, 100, 64], [7200, 72, 1]), [144, 14400]);

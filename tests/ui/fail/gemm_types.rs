@@ -15,7 +15,7 @@ const _: Gemm<bf16, bf16, f32> =
 const _: Gemm<bf16, bf16, f32> =
     gemm_kernel!(a: bf16, b: bf16, tile: 32x32x32, warp: 16x16, arith: bf16);
 const _: Gemm<bf16, bf16, f32> =
-    gemm_kernel!(a: bf16, b: bf16, tile: 64x32x64, arith: bf16, mma: wgmma, batch: strided);
+    gemm_kernel!(a: bf16, b: bf16, tile: 64x32x64, arith: bf16, mma: wgmma, batch: pointers);
 const _: Gemm<bf16, bf16, f32> =
     gemm_kernel!(a: bf16, b: bf16, tile: 64x24x64, arith: bf16, mma: wgmma, copy: tma);
 const _: Gemm<bf16, bf16, f32> = gemm_kernel!(

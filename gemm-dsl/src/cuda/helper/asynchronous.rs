@@ -234,7 +234,7 @@ __device__ __forceinline__ void {}()
 
 fn tensor_copy_definition(rank: usize, multicast: bool) -> String {
     let name = tensor_copy(rank, multicast);
-    let axes = ["x", "y", "z"];
+    let axes = ["x", "y", "z", "u", "v"];
     let mut params: Vec<String> =
         axes.iter().take(rank).map(|axis| format!("int {axis}")).collect();
     let places: Vec<String> = (0..rank).map(|i| format!("%{}", 3 + i)).collect();

@@ -1,6 +1,6 @@
 //! Arguments of a launch, and the checked call built from them.
 
-use crate::ir::{Elem, Extent, Operand};
+use crate::ir::{Elem, Extent, Operand, TensorMap};
 use smallvec::SmallVec;
 
 /// Bits of the scalar parameters of a kernel. Few kernels have more parameters.
@@ -77,9 +77,9 @@ pub struct MappedArray {
     /// Index among the buffer parameters.
     pub position: usize,
     /// Extents, outermost first.
-    pub extents: SmallVec<[u64; 3]>,
+    pub extents: SmallVec<[u64; TensorMap::MOST_AXES]>,
     /// Stride along each dimension.
-    pub strides: SmallVec<[u64; 3]>,
+    pub strides: SmallVec<[u64; TensorMap::MOST_AXES]>,
 }
 
 impl Call {

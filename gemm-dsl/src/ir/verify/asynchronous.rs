@@ -37,7 +37,7 @@ impl Verifier<'_> {
             require(matches!(buffer.layout, BufferLayout::Strided { .. }), || {
                 format!("{name} is not a single array")
             })?;
-            require((2..=3).contains(&rank) && map.tile.len() == rank, || {
+            require((2..=TensorMap::MOST_AXES).contains(&rank) && map.tile.len() == rank, || {
                 format!("a box of rank {} of {name}, whose rank is {rank}", map.tile.len())
             })?;
             require(buffer.contiguous_dim() + 1 == rank, || {

@@ -73,7 +73,8 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
     let buffers = Splits::read(b, plan, t);
     let recomputes = t.recomputes();
     let takes = if recomputes { TakenMatrices::All } else { TakenMatrices::Result };
-    let problem = GemmProblem::declare(b, plan, takes).with_distinct(b);
+    let problem = GemmProblem::declare(b, plan, takes);
+    let problem = if t.splits().are_matrices() { problem } else { problem.with_distinct(b) };
     let factors = recomputes.then_some(problem);
     let problem = problem.without_factors();
     let unrepresentable = t.arith().is_emulation().then(|| UnrepresentableFlag::parameter(b));

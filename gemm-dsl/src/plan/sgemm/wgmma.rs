@@ -169,6 +169,11 @@ impl WgmmaPlan {
         self.epilogue_threads() + if self.producer { WARPGROUP } else { 0 }
     }
 
+    /// Returns true if the warpgroups of a block have different rows of C.
+    pub(crate) fn has_row_groups(&self) -> bool {
+        !self.swap_ab && self.bm > Wgmma::ROWS
+    }
+
     /// Returns true if pairs of lanes exchange accumulators, so that each has vectors of them.
     pub fn has_vectors(&self) -> bool {
         self.epilogue.width() > 1

@@ -1,7 +1,9 @@
 //! Axes of a batch: their extents and the distances between matrices, as kernel parameters, and the
 //! position of a GEMM along them.
 
-use crate::ir::{BufferId, Expr, Extent, KernelBuilder, Requirement, Scalar, Ty, Var};
+use crate::ir::{
+    BufferId, Expr, Extent, KernelBuilder, Operand, Requirement, Scalar, Source, Ty, Var,
+};
 use crate::plan::SgemmPlan;
 use crate::spec::{Batch, Factor};
 
@@ -10,6 +12,13 @@ use crate::spec::{Batch, Factor};
 pub(crate) struct BatchIndex([Option<Var>; Batch::MAX_AXES]);
 
 impl BatchIndex {
+    /// Index along the only axis.
+    pub fn of_one_axis(index: Option<Var>) -> Self {
+        let mut axes = [None; Batch::MAX_AXES];
+        axes[0] = index;
+        Self(axes)
+    }
+
     pub fn axes(self) -> impl Iterator<Item = Expr> {
         self.0.into_iter().flatten().map(Expr::from)
     }
@@ -42,8 +51,7 @@ impl BatchAxes {
         let inner: Vec<Scalar> = self.inner.into_iter().flatten().collect();
         let mut axes = [None; Batch::MAX_AXES];
         if inner.is_empty() {
-            axes[0] = Some(product);
-            return BatchIndex(axes);
+            return BatchIndex::of_one_axis(Some(product));
         }
         b.comment(
             "Position of this GEMM along the axes of the batch. The last axis varies fastest.",
@@ -89,6 +97,41 @@ pub(crate) fn declare_axes(b: &mut KernelBuilder, batch: Batch) -> BatchAxes {
 /// number them.
 pub(crate) fn distance_name(name: &str, axis: usize, axes: usize) -> String {
     if axes == 1 { name.to_owned() } else { format!("{name}_{axis}") }
+}
+
+/// Distances between the matrices of a batch along each of its axes, as parameters of a kernel that
+/// reads the matrices by a tensor map.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Distances([Option<Scalar>; Batch::MAX_AXES]);
+
+impl Distances {
+    /// Declares the parameters for the matrices of `operand`, whose letter is `name`.
+    pub fn declare(b: &mut KernelBuilder, name: &str, operand: Operand, axes: usize) -> Self {
+        let mut all = [None; Batch::MAX_AXES];
+        for (dim, of) in all.iter_mut().enumerate().take(axes) {
+            let stride = Source::Stride { operand, dim };
+            let name = distance_name(&format!("stride_{name}"), dim, axes);
+            *of = Some(b.scalar(&name, Ty::U64, stride));
+        }
+        Self(all)
+    }
+
+    pub fn each(self) -> impl Iterator<Item = Scalar> {
+        self.0.into_iter().flatten()
+    }
+
+    /// Numbers of distinct matrices along the axes. A matrix that repeats along an axis, with a
+    /// distance of 0, counts once: a tensor map has no stride of 0.
+    pub fn distinct(self, batch: Option<BatchAxes>) -> Vec<Expr> {
+        let counts = batch.map(BatchAxes::extents).unwrap_or_default();
+        let counts = self.each().zip(counts);
+        counts.map(|(of, count)| Expr::from(of).gt(0u64).select(count, 1)).collect()
+    }
+
+    /// Index among the distinct matrices, given the index in the batch.
+    pub fn index(self, of: impl Iterator<Item = Expr>) -> impl Iterator<Item = Expr> {
+        self.each().zip(of).map(|(apart, index)| Expr::from(apart).gt(0u64).select(index, 0))
+    }
 }
 
 /// Sets the shape of an array. In a batch, it has an additional dimension for each of the batch's

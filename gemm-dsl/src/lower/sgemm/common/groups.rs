@@ -5,6 +5,9 @@
 //! `o / BM + g`. The next group's first tile row is at least as far away as this group has tiles,
 //! whatever the rows. So a block finds its group by a binary search of the offsets, and at most one
 //! tile row per group is without rows.
+//!
+//! A persistent block computes tiles in ascending order. It steps from group to group instead, and
+//! counts the tile rows of each, so that all tile rows without rows are the last ones.
 
 use crate::ir::{
     Access, BufferId, Change, Elem, Expr, For, KernelBuilder, Operand, Requirement, Scalar, Unroll,
@@ -47,7 +50,7 @@ impl Groups {
         let nth = plan.spec().offsets_input()?;
         let offsets = b.global("offsets", Elem::U32, Operand::Input(nth));
         b.shape(offsets, [Expr::from(count) + 1], [1.into()]);
-        let of_tile = MAX_ROWS / plan.block_tile().0;
+        let of_tile = MAX_ROWS / plan.cluster_tile().0;
         let most = of_tile.saturating_sub(1).min(1 << LOG_GROUPS);
         b.require(Requirement::Range { scalar: count, min: 0, max: most.into() });
         b.require(Requirement::Range { scalar: rows, min: 0, max: MAX_ROWS.into() });
@@ -95,11 +98,83 @@ impl Groups {
     }
 }
 
+/// Group that a persistent block has reached, as variables of the block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GroupCursor {
+    group: Var,
+    /// First row of the group, and the row after its last one.
+    first: Var,
+    end: Var,
+    /// Number of tile rows of the groups before.
+    before: Var,
+}
+
+impl GroupCursor {
+    /// Number of tile rows of the group.
+    fn tile_rows(self, rows: &Expr) -> Expr {
+        (Expr::from(self.end) - self.first).max(0).div_ceil(rows.clone())
+    }
+}
+
+impl Groups {
+    /// Declares the variables of a persistent block, which begins with the first group.
+    pub(crate) fn cursor(self, b: &mut KernelBuilder) -> GroupCursor {
+        b.comment("Group of the current tile, its rows, and the number of tile rows before it.");
+        b.comment("Offsets beyond M count as M, so wrong ones lead to no row outside A and C.");
+        let group = b.mut_("group", 0);
+        let first = b.mut_("first_row", self.first_row(0));
+        let end = b.mut_("end_row", self.first_row(1));
+        let before = b.mut_("tile_rows_before", 0);
+        GroupCursor { group, first, end, before }
+    }
+
+    /// Moves on to the group of a tile row, which is not before the last one. Returns the first row
+    /// of the tile as [`Groups::find`] does.
+    pub(crate) fn advance(
+        self,
+        b: &mut KernelBuilder,
+        of: GroupCursor,
+        tile_row: Expr,
+        rows: &Expr,
+    ) -> (Var, TileGroup) {
+        let tile_row = b.let_("tile_row", tile_row);
+        let nth = || Expr::from(tile_row) - of.before;
+        let is_later = |next: Var| {
+            let exists = Expr::from(next).le(self.count);
+            exists.and(nth().ge(of.tile_rows(rows)))
+        };
+        let later = For::new(Expr::from(of.group) + 1, is_later).change(Change::Add(1.into()));
+        b.loop_("next", later.unroll(Unroll::By(1)), |b, next| {
+            b.assign(of.before, of.before + of.tile_rows(rows));
+            b.assign(of.group, next);
+            b.assign(of.first, of.end);
+            let end = (Expr::from(next) + 1).min(self.count);
+            b.assign(of.end, self.first_row(end));
+        });
+        let own = of.first + nth() * rows.clone();
+        let exists = nth().lt(of.tile_rows(rows));
+        let row = b.let_("block_row", exists.select(own, of.end));
+        (row, TileGroup { index: of.group, end: of.end })
+    }
+}
+
+/// Emits `body` if the tile with this first row exists.
+pub(crate) fn if_exists(
+    b: &mut KernelBuilder,
+    first_row: Var,
+    end_of_group: Option<Var>,
+    body: impl FnOnce(&mut KernelBuilder),
+) {
+    let Some(end) = end_of_group else { return body(b) };
+    b.comment("A tile row may begin at the end of its group: it has nothing to compute.");
+    b.if_(Expr::from(first_row).lt(end), body);
+}
+
 /// Number of tiles in the grid of a grouped GEMM: M / BM + groups tile rows. None without a row or
 /// a group.
 pub(crate) fn tiles(plan: &SgemmPlan, [m, n]: [Expr; 2], groups: Option<Expr>) -> Option<Expr> {
     let groups = groups.filter(|_| plan.batch() == Some(Batch::Grouped))?;
-    let (bm, bn) = plan.block_tile();
+    let (bm, bn) = plan.cluster_tile();
     let rows = m.clone() / u64::from(bm) + groups.clone();
     let tiles = rows * n.div_ceil(u64::from(bn));
     Some(m.gt(0u64).and(groups.gt(0u64)).select(tiles, 0u64))

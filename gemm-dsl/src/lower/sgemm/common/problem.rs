@@ -215,6 +215,14 @@ impl GemmProblem {
         Self { matrices: [0, 1, 2].map(own), product, item: of_c, ..self }
     }
 
+    /// Position of the GEMM's A or B in the batch. Groups have a B each.
+    pub fn index_of(&self, factor: Factor) -> BatchIndex {
+        match (self.groups, factor) {
+            (Some(_), Factor::B) => BatchIndex::of_one_axis(self.product),
+            _ => self.item,
+        }
+    }
+
     /// Limits the rows to those of a group, which ends at this row.
     pub fn in_group(self, end_of_group: Option<Var>) -> Self {
         Self { end_of_group, ..self }

@@ -2,7 +2,7 @@
 //! kernel reads `blockIdx`. For the kernels that split operands or compute row maxima,
 //! `factor_tiles` does so.
 
-use super::groups::{self, TileGroup};
+use super::groups::{self, GroupCursor, TileGroup};
 use super::problem::GemmProblem;
 use super::sharing::TileDistribution;
 use crate::ir::{Const, Expr, KernelBuilder, Special, Var};
@@ -226,6 +226,8 @@ pub(crate) struct TileCounts {
     n: Var,
     /// Number of tiles of one GEMM in a batch.
     of_product: Option<Var>,
+    /// Group that a block has reached which computes tiles of groups in ascending order.
+    cursor: Option<GroupCursor>,
 }
 
 impl TileCounts {
@@ -250,7 +252,10 @@ impl TileCounts {
             }
         };
         let of_product = batch.and(m).map(|m| b.let_("tiles", m * n));
-        Self { m, n, of_product }
+        // The tile rows of a raster group do not ascend.
+        let ascends = problem.distribution.is_some() && plan.raster().is_none();
+        let cursor = problem.groups.filter(|_| ascends).map(|groups| groups.cursor(b));
+        Self { m, n, of_product, cursor }
     }
 }
 
@@ -293,7 +298,7 @@ pub(crate) fn origin(
             });
             let counts = counts(b);
             let (block, [batch, nth]) = own.product(b, counts);
-            let own = rows_of(b, problem, block / counts.n, extents.rows);
+            let own = rows_of(b, problem, counts, block / counts.n, extents.rows);
             let col = b.let_("block_col", block % counts.n * extents.cols);
             own.origin(col, [batch, nth])
         }
@@ -364,7 +369,7 @@ fn grouped(
     let left = tiles_m - first;
     let rows = b.let_("group_rows", left.min(raster));
     let inside = b.let_("in_group", block % (raster * counts.n));
-    let rows_of_tile = rows_of(b, own.problem, first + inside % rows, extents.rows);
+    let rows_of_tile = rows_of(b, own.problem, counts, first + inside % rows, extents.rows);
     let col = b.let_("block_col", inside / rows * extents.cols);
     rows_of_tile.origin(col, [batch, nth])
 }
@@ -376,11 +381,20 @@ struct TileRows {
 }
 
 /// Computes the rows of the tile in a tile row.
-fn rows_of(b: &mut KernelBuilder, problem: &GemmProblem, tile_row: Expr, rows: Expr) -> TileRows {
+fn rows_of(
+    b: &mut KernelBuilder,
+    problem: &GemmProblem,
+    counts: TileCounts,
+    tile_row: Expr,
+    rows: Expr,
+) -> TileRows {
     match problem.groups {
         None => TileRows { first: b.let_("block_row", tile_row * rows), group: None },
         Some(groups) => {
-            let (first, group) = groups.find(b, tile_row, &rows);
+            let (first, group) = match counts.cursor {
+                None => groups.find(b, tile_row, &rows),
+                Some(cursor) => groups.advance(b, cursor, tile_row, &rows),
+            };
             TileRows { first, group: Some(group) }
         }
     }

@@ -4,6 +4,7 @@
 //! matrix. Tensor maps require rows that are padded to a multiple of 16 bytes. Rows are also padded
 //! to a multiple of 8 elements. The padding is zero.
 
+use super::batch_axes::{Distances, axes_of};
 use super::problem::GemmProblem;
 use super::workspace::SPLITS;
 use crate::ir::program::{Program, Slot};
@@ -162,6 +163,9 @@ pub(crate) struct Splits {
     pitch: Option<Scalar>,
     /// Problem to which the splits belong.
     problem: GemmProblem,
+    /// Distances between the matrices of a batch of A and of B, if the kernel reads these
+    /// themselves.
+    apart: [Distances; 2],
 }
 
 impl Splits {
@@ -190,8 +194,10 @@ impl Splits {
             };
             b.title(format!("The tensor maps set the box of a copy: {a} of A, {b_box} of B."));
         }
-        let splits = (splits > 1 || plan.batch().is_some()).then_some(splits);
-        let from = |factor: Factor| match t.splits().are_matrices() {
+        let are_matrices = t.splits().are_matrices();
+        let has_outer = splits > 1 || plan.batch().is_some();
+        let splits = (has_outer && !are_matrices).then_some(splits);
+        let from = |factor: Factor| match are_matrices {
             true => (["A", "B"][factor.index()], Operand::Input(factor.index())),
             false => (name(factor), SPLITS[factor.index()]),
         };
@@ -208,7 +214,9 @@ impl Splits {
                     0 => [lines, bk],
                     slab => [bk, slab],
                 };
-                let tile = splits.into_iter().chain(of_split).collect();
+                let axes = if are_matrices { axes_of(plan, factor.index()) } else { 0 };
+                let tile = splits.into_iter().chain(std::iter::repeat_n(1, axes));
+                let tile = tile.chain(of_split).collect();
                 let map = TensorMap { tile, swizzle: t.swizzle(factor) };
                 let (name, operand) = from(factor);
                 b.tensor_map(name, elem, operand, map)
@@ -217,7 +225,8 @@ impl Splits {
     }
 
     /// Sets the shapes of A and B themselves, which a kernel reads instead of splits. Adds
-    /// parameters for the leading dimensions of a pitched kernel.
+    /// parameters for the leading dimensions of a pitched kernel, and for the distances between the
+    /// matrices of a batch.
     pub fn of_matrices(
         b: &mut KernelBuilder,
         plan: &SgemmPlan,
@@ -226,7 +235,7 @@ impl Splits {
     ) -> Self {
         let layout = plan.layout();
         let by_column = [layout.transposes_a(), layout.transposes_b()];
-        for factor in Factor::BOTH {
+        let apart = Factor::BOTH.map(|factor| {
             let (nth, letter) = (factor.index(), factor.letter().to_ascii_lowercase());
             let operand = Operand::Input(nth);
             let extents = match factor {
@@ -235,23 +244,30 @@ impl Splits {
             };
             // The array has the columns of a column-major matrix as rows.
             let [outer, inner] = if by_column[nth] { [1, 0] } else { [0, 1] };
+            let axes = axes_of(plan, nth);
             let stride = match plan.pitched() {
                 true => {
-                    let stride = Source::Stride { operand, dim: outer };
+                    let stride = Source::Stride { operand, dim: axes + outer };
                     b.scalar(&format!("ld{letter}"), Ty::I32, stride)
                 }
                 false => extents[inner],
             };
+            let apart = Distances::declare(b, &letter.to_string(), operand, axes);
             let dims = [extents[outer], extents[inner]].map(Expr::from);
-            b.shape(buffers[nth], dims, [stride.into(), 1.into()]);
+            let dims = apart.distinct(problem.batch).into_iter().chain(dims);
+            let strides = apart.each().map(Expr::from);
+            b.shape(buffers[nth], dims, strides.chain([stride.into(), 1.into()]));
             if by_column[nth] {
                 b.transposed(buffers[nth]);
             }
             let of = plan.types().factor(factor).vector_lanes().into();
             b.require(Requirement::Aligned { operand, bytes: VECTOR_BYTES });
-            b.require(Requirement::Multiple { scalar: stride, of });
-        }
-        Self { buffers, count: None, pitch: None, problem: *problem }
+            for scalar in std::iter::once(stride).chain(apart.each()) {
+                b.require(Requirement::Multiple { scalar, of });
+            }
+            apart
+        });
+        Self { buffers, count: None, pitch: None, problem: *problem, apart }
     }
 
     /// Sets the shapes of the splits. Adds a parameter for the row stride if threads compute
@@ -295,7 +311,7 @@ impl Splits {
             let dims = outer.iter().cloned().chain([lines, row.clone()]);
             b.shape(buffer, dims, apart.into_iter().chain([row.clone(), 1.into()]));
         }
-        Self { buffers, count, pitch, problem: *problem }
+        Self { buffers, count, pitch, problem: *problem, apart: [Distances::default(); 2] }
     }
 
     /// Row stride in elements, including padding.
@@ -324,6 +340,14 @@ impl Splits {
     /// Index of a GEMM's split among all splits of A or B; `None` if there is only one split.
     pub fn of_product(&self, factor: Factor, product: Option<Var>, split: Expr) -> Option<Expr> {
         self.of_matrix(self.problem.matrix_of(factor, product), split)
+    }
+
+    /// Indices of a split of the GEMM of `problem`, or of its matrix itself, in the array of A or
+    /// B.
+    pub fn outer(&self, problem: &GemmProblem, factor: Factor, split: Expr) -> Vec<Expr> {
+        let own = self.of_product(factor, problem.product, split);
+        let index = problem.index_of(factor).axes();
+        own.into_iter().chain(self.apart[factor.index()].index(index)).collect()
     }
 
     /// Element of a split of A or B in the GEMM of `problem`, given its row of A or column of B and

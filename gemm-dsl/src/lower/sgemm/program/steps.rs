@@ -5,6 +5,7 @@ use crate::ir::contract::Contract;
 use crate::ir::program::{KernelId, Program, Slot, Step};
 use crate::ir::{Expr, Extent, IrError, KernelBuilder, Operand, Requirement, VerifiedKernel};
 use crate::lower::sgemm::common::frame::Frame;
+use crate::lower::sgemm::common::groups;
 use crate::lower::sgemm::common::problem::{GemmProblem, TakenMatrices};
 use crate::lower::sgemm::common::schedule::Origin;
 use crate::lower::sgemm::kernel::{head, kernel};
@@ -114,5 +115,5 @@ pub(super) fn fallback(
 /// Emits the computation of the tile at `origin`.
 pub(super) fn tile(b: &mut KernelBuilder, frame: &Frame<'_>, origin: Origin) {
     let (tiled, parts) = frame.tile_at(b, origin);
-    product(b, &tiled, parts, None);
+    groups::if_exists(b, origin.row, origin.end_of_group, |b| product(b, &tiled, parts, None));
 }

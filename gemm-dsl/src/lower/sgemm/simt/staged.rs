@@ -2,13 +2,15 @@
 //! multiply-adds or by `mma.sync`.
 
 use super::pipeline::main_loop;
-use crate::ir::{Expr, KernelBuilder};
+use crate::ir::KernelBuilder;
 use crate::lower::sgemm::common::accumulator_tile::TileParts;
 use crate::lower::sgemm::common::accumulators::Accumulators;
 use crate::lower::sgemm::common::epilogue::{BlockSums, finish_block};
 use crate::lower::sgemm::common::epilogue_expression::EpilogueExpression;
 use crate::lower::sgemm::common::frame::{Frame, SplitOperands};
+use crate::lower::sgemm::common::groups;
 use crate::lower::sgemm::common::problem::{GemmProblem, TakenMatrices};
+use crate::lower::sgemm::common::schedule::Origin;
 use crate::lower::sgemm::common::sharing::TileDistribution;
 use crate::lower::sgemm::common::split_k::SplitKWorkspace;
 use crate::lower::sgemm::common::splits::Splits;
@@ -39,16 +41,8 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, shape: &TiledPlan) {
         }
         None => {
             let (tiled, parts) = frame.own_tile(b);
-            match tiled.origin.end_of_group {
-                None => product(b, &tiled, parts, split.as_ref()),
-                Some(end) => {
-                    b.comment(
-                        "A tile row may begin at the end of its group: it has nothing to compute.",
-                    );
-                    let exists = Expr::from(tiled.origin.row).lt(end);
-                    b.if_(exists, |b| product(b, &tiled, parts, split.as_ref()));
-                }
-            }
+            let Origin { row, end_of_group, .. } = tiled.origin;
+            groups::if_exists(b, row, end_of_group, |b| product(b, &tiled, parts, split.as_ref()));
         }
         Some(TileDistribution::StreamK(stream)) => {
             let (own, counts) = frame.any_tile(b);

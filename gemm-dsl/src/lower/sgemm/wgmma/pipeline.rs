@@ -21,19 +21,27 @@ pub(super) fn run(b: &mut KernelBuilder, consumers: &Consumers<'_>) {
     let rounds =
         all_representable.clone().into_iter().fold(rounds, |rounds, none| none.select(rounds, 0));
     let rounds = b.let_("k_tiles", rounds);
-    let by_consumers = |b: &mut KernelBuilder, multiply: Multiply<'_>| {
+    let by_consumers = |b: &mut KernelBuilder, multiply: Multiply<'_>, skip: Option<Skip<'_>>| {
         let ready = consumers.prepare(b, all_representable.clone());
+        let skip = skip.filter(|_| frame.t.has_row_groups());
         tiles.each(b, frame, rounds, |b, tile| {
-            let sums = multiply(b, tile, &ready.place);
-            consumers.store(b, &ready, tile, sums);
+            let compute = |b: &mut KernelBuilder| {
+                let sums = multiply(b, tile, &ready.place);
+                consumers.store(b, &ready, tile, sums);
+            };
+            let Some((skip, end)) = skip.zip(tile.origin.end_of_group) else { return compute(b) };
+            b.comment("A warpgroup without a row of the group only releases the stages.");
+            let [row, _] = &ready.place.group;
+            let has_rows = (tile.origin.row + row.clone()).lt(end);
+            b.if_else(has_rows, compute, |b| skip(b, tile, &ready.place));
         });
     };
     if frame.t.copies() == Copies::Threads {
-        return by_consumers(b, &|b, tile, place| copied(b, frame, tile, rounds, place));
+        return by_consumers(b, &|b, tile, place| copied(b, frame, tile, rounds, place), None);
     }
     let boxes = TmaTiles::declare(b, frame, rounds);
     if !frame.t.producer() {
-        return by_consumers(b, &|b, tile, place| boxes.by_all(b, tile, place));
+        return by_consumers(b, &|b, tile, place| boxes.by_all(b, tile, place), None);
     }
     let limits = frame.t.registers();
     b.if_else(
@@ -70,7 +78,8 @@ pub(super) fn run(b: &mut KernelBuilder, consumers: &Consumers<'_>) {
             if let Some([_, many]) = limits {
                 b.more_registers(many);
             }
-            by_consumers(b, &|b, tile, place| boxes.consume(b, tile, place));
+            let skip = |b: &mut KernelBuilder, tile: &_, place: &_| boxes.skip(b, tile, place);
+            by_consumers(b, &|b, tile, place| boxes.consume(b, tile, place), Some(&skip));
         },
     );
     if frame.cluster.is_some() {
@@ -82,6 +91,9 @@ pub(super) fn run(b: &mut KernelBuilder, consumers: &Consumers<'_>) {
 
 /// Function that emits the multiplication of a tile of C, and returns its accumulators.
 type Multiply<'f> = &'f dyn Fn(&mut KernelBuilder, &OutputTile, &ThreadPlace) -> BufferId;
+
+/// Function that emits the loop of a warpgroup which computes nothing of a tile of C.
+type Skip<'f> = &'f dyn Fn(&mut KernelBuilder, &OutputTile, &ThreadPlace);
 
 /// Emits a loop over all K tiles that is not unrolled, because unrolling would repeat all
 /// instructions of a tile.
@@ -280,18 +292,18 @@ impl<'t> TmaTiles<'t> {
             if let (Some((blocks, rank)), Factor::B) = (frame.cluster, factor) {
                 return self.ask_for_part(b, tile, stage, term, ClusterBlock { blocks, rank });
             }
-            let split = frame.splits.of_product(factor, tile.problem.product, 0.into());
+            let outer = frame.splits.outer(&tile.problem, factor, 0.into());
             let (buffer, full) = (frame.splits.buffers[factor.index()], (self.full, stage.clone()));
             if let Some(slab) = frame.slabs[factor.index()] {
                 let lines = [frame.bm, frame.bn][factor.index()];
                 b.unrolled("slab", lines / slab, |b, nth| {
-                    let at = [term.clone(), line + nth * slab];
+                    let at = outer.into_iter().chain([term.clone(), line + nth * slab]);
                     let to = frame.slab(factor, stage, nth.into());
                     b.tensor_copy(buffer, at, to, full);
                 });
                 continue;
             }
-            let at = split.into_iter().chain([line.into(), term.clone()]);
+            let at = outer.into_iter().chain([line.into(), term.clone()]);
             let to = frame.in_tile(factor, stage, [0, 0, 0].map(Expr::I32));
             b.tensor_copy(buffer, at, to, full);
         }
@@ -314,14 +326,15 @@ impl<'t> TmaTiles<'t> {
         let all = (Expr::I32(1) << blocks) - 1;
         let buffer = frame.splits.buffers[Factor::B.index()];
         if let Some(slab) = frame.slabs[Factor::B.index()] {
+            let outer = frame.splits.outer(&tile.problem, Factor::B, 0.into());
             return b.unrolled("slab", part / slab, |b, nth| {
-                let at = [term, line + nth * slab];
+                let at = outer.into_iter().chain([term, line + nth * slab]);
                 let to = frame.slab(Factor::B, stage, rank * (part / slab) + nth);
                 b.tensor_multicast(buffer, at, to, (self.full, stage.clone()), all);
             });
         }
         frame.splits.each(b, |b, split| {
-            let from = frame.splits.of_product(Factor::B, tile.problem.product, split.clone());
+            let from = frame.splits.outer(&tile.problem, Factor::B, split.clone());
             let at = from.into_iter().chain([line.clone(), term.clone()]);
             let to = frame.in_tile(Factor::B, stage, [split, rank * part, 0.into()]);
             let barrier = (self.full, stage.clone());
@@ -398,6 +411,15 @@ impl<'t> TmaTiles<'t> {
             });
         });
         sums.all
+    }
+
+    /// Emits the loop of a warpgroup that releases all stages without reading them.
+    fn skip(&self, b: &mut KernelBuilder, tile: &OutputTile, place: &ThreadPlace) {
+        each_round(b, self.rounds, |b, round| {
+            let StageTurn { stage, parity } = self.turn(b, tile, round);
+            b.mbarrier_wait(self.full, stage.clone(), parity);
+            self.release(b, place, &stage);
+        });
     }
 
     /// Emits a consumers' loop that keeps the instructions of two K tiles in flight.

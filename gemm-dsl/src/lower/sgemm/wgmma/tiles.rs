@@ -3,6 +3,7 @@
 
 use super::WgmmaFrame;
 use crate::ir::{Change, For, KernelBuilder, Unroll, Var};
+use crate::lower::sgemm::common::groups;
 use crate::lower::sgemm::common::problem::GemmProblem;
 use crate::lower::sgemm::common::schedule::{self, Origin, TileCounts, TileExtents};
 use crate::lower::sgemm::common::sharing::{TileDistribution, TileSharers};
@@ -26,12 +27,28 @@ pub(super) enum OutputTiles {
 #[derive(Clone, Copy)]
 pub(super) struct OutputTile {
     pub origin: Origin,
+    /// First row of the tile of the block's cluster.
+    first_row: Var,
     /// Problem of the tile's GEMM.
     pub problem: GemmProblem,
     /// Index of the tile, if it is not the block's index.
     pub nth: Option<Var>,
     /// Number of K tiles that passed through the ring before those of this tile.
     pub k_tiles_done: Option<Var>,
+}
+
+impl OutputTile {
+    /// The tile of a block, given that of its cluster.
+    fn new(b: &mut KernelBuilder, frame: &WgmmaFrame<'_>, of_cluster: Origin) -> Self {
+        let origin = own(b, frame, of_cluster);
+        let problem = frame.problem.for_product(b, origin.batch).in_group(origin.end_of_group);
+        Self { origin, first_row: of_cluster.row, problem, nth: None, k_tiles_done: None }
+    }
+
+    /// Emits `body` if the tile of the cluster exists. All threads of the cluster agree on it.
+    fn if_exists(&self, b: &mut KernelBuilder, body: impl FnOnce(&mut KernelBuilder)) {
+        groups::if_exists(b, self.first_row, self.origin.end_of_group, body);
+    }
 }
 
 impl OutputTiles {
@@ -47,10 +64,8 @@ impl OutputTiles {
                     let counts = TileCounts::declare(b, plan, problem, tile.clone());
                     (b.let_("cluster", schedule::cluster(blocks)), counts)
                 });
-                let origin = schedule::origin(b, plan, problem, tile, None, number);
-                let origin = own(b, frame, origin);
-                let problem = problem.for_product(b, origin.batch);
-                Self::Own(OutputTile { origin, problem, nth: None, k_tiles_done: None })
+                let of_cluster = schedule::origin(b, plan, problem, tile, None, number);
+                Self::Own(OutputTile::new(b, frame, of_cluster))
             }
             Some(TileDistribution::Persistent(all)) => {
                 b.comment("Number of tiles of C along M and N.");
@@ -74,7 +89,7 @@ impl OutputTiles {
         body: impl FnOnce(&mut KernelBuilder, &OutputTile),
     ) {
         let (all, counts, k_tiles_done) = match self {
-            Self::Own(tile) => return body(b, tile),
+            Self::Own(tile) => return tile.if_exists(b, |b| body(b, tile)),
             Self::Each { all, counts, k_tiles_done } => (all, counts, k_tiles_done),
         };
         let (plan, problem) = (frame.plan, &frame.problem);
@@ -87,15 +102,18 @@ impl OutputTiles {
             .change(Change::Add(all.sharers.into()))
             .unroll(Unroll::By(1));
         b.loop_("tile", head, |b, nth| {
-            let origin = schedule::origin(b, plan, problem, tile, None, Some((nth, *counts)));
-            let origin = own(b, frame, origin);
-            let problem = problem.for_product(b, origin.batch);
-            body(
-                b,
-                &OutputTile { origin, problem, nth: Some(nth), k_tiles_done: Some(*k_tiles_done) },
-            );
-            let fills = frame.stage_count() * 2;
-            b.assign(*k_tiles_done, (*k_tiles_done + rounds) % fills);
+            let numbered = Some((nth, *counts));
+            let of_cluster = schedule::origin(b, plan, problem, tile, None, numbered);
+            let tile = OutputTile {
+                nth: Some(nth),
+                k_tiles_done: Some(*k_tiles_done),
+                ..OutputTile::new(b, frame, of_cluster)
+            };
+            tile.if_exists(b, |b| {
+                body(b, &tile);
+                let fills = frame.stage_count() * 2;
+                b.assign(*k_tiles_done, (*k_tiles_done + rounds) % fills);
+            });
         });
     }
 }

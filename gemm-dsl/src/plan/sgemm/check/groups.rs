@@ -26,7 +26,7 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) {
     if spec.bounds == Bounds::Aligned {
         faults.0.push(aligned());
     }
-    if spec.is_wgmma() {
+    if spec.is_wgmma() && !spec.reads_matrices() {
         faults.0.push(converted("mma", "mma: wgmma"));
     } else if spec.converts_matrices() {
         faults.0.push(converted("convert", &format!("convert: {}", Convert::Matrix)));

@@ -5,7 +5,7 @@ use crate::ir::Elem;
 use crate::plan::Faults;
 use crate::plan::sgemm::operand::OperandPlan;
 use crate::plan::sgemm::pipeline::LEAST_BYTES;
-use crate::spec::{Arith, Copies, MatrixType, SgemmSpec};
+use crate::spec::{Arith, Batch, Copies, MatrixType, SgemmSpec};
 
 /// Rejects types that do not occur together, and keys that need other types.
 pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) {
@@ -36,8 +36,8 @@ fn read_matrices(spec: &SgemmSpec, faults: &mut Faults) {
     if spec.copy != Copies::Tma {
         faults.0.push(without_tensor_maps(spec));
     }
-    if spec.batch.is_some() {
-        faults.0.push(batch_of_matrices());
+    if spec.batch == Some(Batch::Pointers) {
+        faults.0.push(list_of_matrices());
     }
 }
 
@@ -83,10 +83,12 @@ fn without_tensor_maps(spec: &SgemmSpec) -> SpecError {
     )
 }
 
-fn batch_of_matrices() -> SpecError {
-    SpecError::at_key(
+fn list_of_matrices() -> SpecError {
+    SpecError::at_value(
         &["batch", "mma", "a"],
-        "`mma: wgmma` reads single matrices of 16-bit elements; leave `batch` out".into(),
+        "`mma: wgmma` reads 16-bit matrices by a tensor map of A and one of B, and the matrices of \
+         a list are anywhere in memory; use `batch: strided`, or leave `mma` and `arith` out"
+            .into(),
     )
 }
 

@@ -1,14 +1,20 @@
-//! Measures GEMMs on matrices of `bf16` or `f16` against cuBLAS.
+//! Measures GEMMs on matrices of `bf16` or `f16` against cuBLAS, and batches and groups of them
+//! against PyTorch.
 //!
 //! ```text
 //! cargo run --release -p gemm-bench --example typed
 //! cargo run --release -p gemm-bench --example typed -- --type f16 --sizes 4096x4096x4096 \
 //!     --layout nn --spec 'tile: 128x256x64, copy: tma, stages: 4, float4'
+//! cargo run --release -p gemm-bench --example typed -- --batch 64 --sizes 1024x1024x1024
+//! cargo run --release -p gemm-bench --example typed -- --groups 128 --rows power \
+//!     --sizes 65536x1536x2048 --result bf16
 //! ```
 //!
 //! The default layout is `nt`: C = A·Bᵀ, with A and B row-major. All kernels and cuBLAS run in
 //! turns. Elements are small integers, so that sums are exact: the exit code is 1 if a result
-//! differs from that of cuBLAS.
+//! differs from that of cuBLAS, or samples of it from exact sums.
+
+mod batches;
 
 use clap::Parser;
 use cudarc::cublas::CudaBlas;
@@ -58,6 +64,18 @@ struct TypedOptions {
     /// Specs without layout, types, `arith` and `mma`
     #[arg(long)]
     spec: Vec<String>,
+    /// Number of GEMMs of a batch, against PyTorch
+    #[arg(long, conflicts_with = "groups")]
+    batch: Option<usize>,
+    /// Number of groups of the rows of A, each with a B, against PyTorch
+    #[arg(long)]
+    groups: Option<usize>,
+    /// Rows of the groups
+    #[arg(long, value_enum, default_value = "even")]
+    rows: batches::Rows,
+    /// Do not run PyTorch
+    #[arg(long)]
+    no_torch: bool,
 }
 
 /// Reads extents such as `4096x4096x1024`.
@@ -74,7 +92,12 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &TypedOptions) -> Result<Outcome, Failure> {
+    let has_batch = options.batch.is_some() || options.groups.is_some();
     match (&*options.elem, &*options.result) {
+        ("bf16", "f32") if has_batch => batches::measured::<bf16, f32>(options),
+        ("bf16", _) if has_batch => batches::measured::<bf16, bf16>(options),
+        (_, "f32") if has_batch => batches::measured::<f16, f32>(options),
+        _ if has_batch => batches::measured::<f16, f16>(options),
         ("bf16", "f32") => measured::<bf16, f32>(options),
         ("bf16", _) => measured::<bf16, bf16>(options),
         (_, "f32") => measured::<f16, f32>(options),
@@ -192,13 +215,18 @@ fn kernels<T: Element, R: Element>(
     specs: &[&str],
     layout: GemmLayout,
 ) -> Result<Vec<Gemm<T, T, R>>, Error> {
+    specs.iter().map(|spec| kernel_of(spec, layout)).collect()
+}
+
+/// Kernel of a spec without layout, types, `arith` and `mma`.
+fn kernel_of<T: Element, R: Element>(
+    spec: &str,
+    layout: GemmLayout,
+) -> Result<Gemm<T, T, R>, Error> {
     let (elem, result) = (T::ELEM, R::ELEM);
-    let kernel = |spec: &&str| {
-        let types = format!("a: {elem}, b: {elem}, c: {result}, layout: {layout}");
-        let line = format!("{types}, arith: {elem}, mma: wgmma, {spec}");
-        Gemm::new(line.parse::<SgemmSpec>()?)
-    };
-    specs.iter().map(kernel).collect()
+    let types = format!("a: {elem}, b: {elem}, c: {result}, layout: {layout}");
+    let line = format!("{types}, arith: {elem}, mma: wgmma, {spec}");
+    Gemm::new(line.parse::<SgemmSpec>()?)
 }
 
 /// Compares results with that of the library.
