@@ -103,7 +103,7 @@ impl WgmmaFrame<'_> {
                 let [row, col] = &place.group;
                 let is_first = nth == Expr::I32(0);
                 b.wgmma(Wgmma {
-                    format: t.format(),
+                    formats: t.splits().formats(),
                     columns: t.columns(),
                     d: Access::new(into, [0.into()]),
                     a: tile(Factor::A, &of_a, row),

@@ -72,12 +72,17 @@ pub(crate) fn of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
         let alone = spec.split_k == SplitK::Partitions(1);
         faults.require(alone, messages::ranges_of_cluster);
     }
-    let reads_columns = spec.reads_matrices() && !spec.layout.transposes_b();
+    if let (Some(formats), Some(warp)) = (spec.formats(), spec.warp_tile()) {
+        let has_columns = Wgmma::has_columns(formats, warp.n) || !warp.n.is_multiple_of(8);
+        faults.require(has_columns, || messages::columns_of_integers(spec, warp.n));
+    }
+    let reads_columns =
+        spec.reads_matrices() && !spec.layout.transposes_b() && faults.sound(&["layout"]);
     if let Some(warp) = spec.warp_tile().filter(|_| reads_columns && faults.sound(&["warp"])) {
         let part = part_of_b(spec, warp.n);
         faults.require(slab(part).is_some(), || messages::columns_of_slab(spec, part, LEAST_SLAB));
     }
-    let Some(format) = spec.arith.format() else { return };
+    let Some([format, _]) = spec.formats() else { return };
     let size = Elem::from_format(format).size();
     let rows: Vec<u32> =
         TensorSwizzle::ALL.iter().filter_map(|s| s.bytes()).map(|bytes| bytes / size).collect();
@@ -88,7 +93,7 @@ pub(crate) fn of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
 /// Checks the resources of a block, and returns the geometry if they suffice.
 pub(crate) fn geometry(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) -> Option<WgmmaDraft> {
     resident_blocks(spec.resident_blocks(), faults);
-    let keys = ["tile", "warp", "arith", "mma", "copy", "stages", "promote", "producer"];
+    let keys = ["a", "b", "tile", "warp", "arith", "mma", "copy", "stages", "promote", "producer"];
     if !faults.sound(&keys) {
         return None;
     }

@@ -57,6 +57,19 @@ pub(crate) fn columns_of_tile(tile: Tile, most: u32) -> SpecError {
     SpecError::at_value(&["tile", "mma"], message)
 }
 
+pub(crate) fn columns_of_integers(spec: &SgemmSpec, columns: u32) -> SpecError {
+    let key = if spec.warp.is_some() { "warp" } else { "tile" };
+    SpecError::at_value(
+        &[key, "tile", "a", "mma"],
+        format!(
+            "a `wgmma` instruction on integers computes 8 or 24 columns, or a multiple of 16 up to \
+             256, and a warpgroup has {columns}: {columns} mod 16 = {}; use {} columns",
+            columns % 16,
+            columns.next_multiple_of(16).min(256),
+        ),
+    )
+}
+
 /// `part` is the number of columns that one copy or instruction must divide, and `of` their unit.
 pub(crate) fn columns_of_slab(spec: &SgemmSpec, part: u32, of: u32) -> SpecError {
     let (keys, remedy): (&[_], _) = match spec.warp {
