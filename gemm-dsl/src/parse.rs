@@ -205,6 +205,8 @@ impl<'t, S: Table> SpecReader<'t, S> {
         for entry in entries {
             reader.entry(entry);
         }
+        let given = &reader.given;
+        reader.spec.complete(|key| given.contains_key(key));
         reader
     }
 

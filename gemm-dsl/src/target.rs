@@ -5,6 +5,7 @@ pub mod arch;
 pub mod device;
 pub mod element;
 mod format;
+pub mod fp8;
 pub mod intrinsic;
 pub mod release;
 pub(crate) mod reserved;

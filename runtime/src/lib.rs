@@ -136,6 +136,8 @@ pub use gemm_dsl::ir::Variant;
 pub use gemm_dsl::spec::{self, MapSpec, ReduceSpec, ScanSpec, SgemmSpec};
 pub use gemm_dsl::tables::{KernelTable, SgemmShape};
 pub use gemm_dsl::target::element::Element;
+/// Floating-point numbers of 8 bits, as elements of matrices.
+pub use gemm_dsl::target::fp8;
 pub use half;
 pub use kernel::operands::{BatchItem, BatchM, BatchN, ByName, M, MN, N, Out, OutM};
 pub use kernel::{
@@ -318,10 +320,13 @@ macro_rules! sgemm_kernel {
 /// Builds a [`Gemm`] from a spec, which is checked at compile time.
 ///
 /// The spec is that of [`sgemm_kernel!`] with the element types of the matrices: `a`, `b` and `c`
-/// are `f32`, `f64`, `f16` or `bf16`, by default `f32`. A and B have the same type.
+/// are `f32`, `f64`, `f16`, `bf16`, or the 8-bit types `e4m3`, `e5m2`, `i8` and `u8`, by default
+/// `f32`. A and B have the same type; two 8-bit floats may be mixed, and so may `i8` and `u8`.
 ///
-/// * On CUDA cores, elements of `f16` and `bf16` are converted to `f32`. Tensor cores read them as
-///   they are. Both sum in `f32`. Sums are rounded to the type of C, to nearest with ties to even.
+/// * On CUDA cores, elements of `f16`, `bf16`, `e4m3` and `e5m2` are converted to `f32`. Tensor
+///   cores read them as they are. Both sum in `f32`. Sums are rounded to the type of C, to nearest
+///   with ties to even.
+/// * Matrices of `i8` and `u8` are summed in `i32`, and C is `i32` or a float.
 /// * Matrices of `f64` are multiplied and summed in `f64`, and C is `f64` or `f32`.
 #[macro_export]
 macro_rules! gemm_kernel {

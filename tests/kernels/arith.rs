@@ -129,7 +129,7 @@ fn bits_of_wgmma_depend_only_on_promotion() {
     let mut hard = ordinary.clone();
     hard.a[147] = f32::INFINITY;
     hard.b[3] = 1e-42;
-    let ariths = Arith::ALL.iter().filter(|arith| **arith != Arith::F32).enumerate();
+    let ariths = Arith::ALL.iter().filter(|arith| arith.format().is_some()).enumerate();
     for (turn, arith) in ariths {
         for problem in [&ordinary, &Problem::of(size, hard.a.clone(), hard.b.clone())] {
             let mut first: Option<Vec<u32>> = None;
@@ -201,7 +201,7 @@ fn flags_of_all_tiles_are_read() {
 
 /// If an extent is 0, matrices without elements are not split.
 fn splits_are_computed_of_existing_elements() {
-    for arith in Arith::ALL.iter().filter(|arith| **arith != Arith::F32) {
+    for arith in Arith::ALL.iter().filter(|arith| arith.format().is_some()) {
         for (m, n, k) in [(0, 5, 3), (5, 0, 3), (5, 3, 0), (0, 0, 3), (70, 0, 70), (0, 70, 70)] {
             let terms = if arith.format() == Some(Format::Tf32) { 32 } else { 64 };
             let by_warpgroups =

@@ -2,10 +2,12 @@
 //! order, and each element of C is the exact sum rounded to its type.
 
 mod batches;
+mod bits;
 
 use gemm_dsl::spec::{Bounds, GemmLayout, MatrixType, Pairs, SgemmSpec};
 use gemm_oracle::product::Size;
 use gemm_oracle::random::Random;
+use gemm_runtime::fp8::{e4m3, e5m2};
 use gemm_runtime::half::{bf16, f16};
 use gemm_runtime::{
     Buffer, BufferView, ByName, Device, Element, Error, Gemm, MatrixMut, MatrixRef,
@@ -18,8 +20,33 @@ use std::ops::Range;
 
 /// Element type with the rounding of exact numbers.
 trait Rounded: Element + PartialEq + std::fmt::Debug {
+    /// Returns the nearest number, or a mark that no result equals.
     fn rounded(exact: f64) -> Self;
+
+    fn is_mark(&self) -> bool {
+        let number = self;
+        #[expect(clippy::eq_op, reason = "a NaN is not equal to itself")]
+        let is_nan = number != number;
+        is_nan
+    }
 }
+
+/// Integers have no NaN. The mark is a number above all results.
+macro_rules! rounded_integers {
+    ($($ty:ident)*) => {
+        $(impl Rounded for $ty {
+            fn rounded(exact: f64) -> Self {
+                if exact.is_nan() { $ty::MAX - 1 } else { exact as $ty }
+            }
+
+            fn is_mark(&self) -> bool {
+                *self == $ty::MAX - 1
+            }
+        })*
+    };
+}
+
+rounded_integers!(i8 u8 i32);
 
 impl Rounded for f64 {
     fn rounded(exact: f64) -> Self {
@@ -36,6 +63,18 @@ impl Rounded for f32 {
 impl Rounded for f16 {
     fn rounded(exact: f64) -> Self {
         f16::from_f64(exact)
+    }
+}
+
+impl Rounded for e4m3 {
+    fn rounded(exact: f64) -> Self {
+        e4m3::from_f64(exact)
+    }
+}
+
+impl Rounded for e5m2 {
+    fn rounded(exact: f64) -> Self {
+        e5m2::from_f64(exact)
     }
 }
 
@@ -162,8 +201,7 @@ impl Placed {
         }
         for (found, place) in memory.iter().zip(places) {
             match place {
-                #[expect(clippy::eq_op, reason = "a NaN is not equal to itself")]
-                None if found == found => return Err(format!("{found:?} beside C")),
+                None if !found.is_mark() => return Err(format!("{found:?} beside C")),
                 Some(i) if *found != T::rounded(expected[i]) => {
                     let (row, col) = (i / self.cols, i % self.cols);
                     let exact = expected[i];
@@ -194,11 +232,19 @@ fn with_epilogue(
     let with = with().filter(|spec| spec.plan().is_ok());
     let (spec, epilogue) = with.map_or((spec.clone(), &EPILOGUES[0]), |spec| (spec, epilogue));
     let of = Case { device, spec: &spec, epilogue, size: accepted(&spec, size) };
-    match spec.a {
-        MatrixType::F64 => of.from::<f64>(random),
-        MatrixType::F16 => of.from::<f16>(random),
-        MatrixType::Bf16 => of.from::<bf16>(random),
-        _ => of.from::<f32>(random),
+    match (spec.a, spec.b) {
+        (MatrixType::F64, _) => of.from::<f64, f64>(random),
+        (MatrixType::F16, _) => of.from::<f16, f16>(random),
+        (MatrixType::Bf16, _) => of.from::<bf16, bf16>(random),
+        (MatrixType::E4m3, MatrixType::E4m3) => of.from::<e4m3, e4m3>(random),
+        (MatrixType::E4m3, _) => of.from::<e4m3, e5m2>(random),
+        (MatrixType::E5m2, MatrixType::E5m2) => of.from::<e5m2, e5m2>(random),
+        (MatrixType::E5m2, _) => of.from::<e5m2, e4m3>(random),
+        (MatrixType::I8, MatrixType::I8) => of.from::<i8, i8>(random),
+        (MatrixType::I8, _) => of.from::<i8, u8>(random),
+        (MatrixType::U8, MatrixType::U8) => of.from::<u8, u8>(random),
+        (MatrixType::U8, _) => of.from::<u8, i8>(random),
+        _ => of.from::<f32, f32>(random),
     }
     .map_err(|error| format!("`{spec}` at {size}: {error}"))
 }
@@ -211,19 +257,25 @@ struct Case<'c> {
 }
 
 impl Case<'_> {
-    fn from<T: Rounded>(&self, random: Random) -> Result<(), String> {
+    fn from<A: Rounded, B: Rounded>(&self, random: Random) -> Result<(), String> {
         match self.spec.c {
-            MatrixType::F64 => self.product::<T, f64>(random),
-            MatrixType::F16 => self.product::<T, f16>(random),
-            MatrixType::Bf16 => self.product::<T, bf16>(random),
-            _ => self.product::<T, f32>(random),
+            MatrixType::F64 => self.product::<A, B, f64>(random),
+            MatrixType::F16 => self.product::<A, B, f16>(random),
+            MatrixType::Bf16 => self.product::<A, B, bf16>(random),
+            MatrixType::E4m3 => self.product::<A, B, e4m3>(random),
+            MatrixType::E5m2 => self.product::<A, B, e5m2>(random),
+            MatrixType::I32 => self.product::<A, B, i32>(random),
+            _ => self.product::<A, B, f32>(random),
         }
     }
 
-    fn product<T: Rounded, R: Rounded>(&self, mut random: Random) -> Result<(), String> {
+    fn product<A: Rounded, B: Rounded, R: Rounded>(
+        &self,
+        mut random: Random,
+    ) -> Result<(), String> {
         let Self { device, spec, epilogue, .. } = *self;
         let text = |error: Error| error.to_string();
-        let kernel = Gemm::<T, T, R, ByName>::new(spec.clone()).map_err(text)?;
+        let kernel = Gemm::<A, B, R, ByName>::new(spec.clone()).map_err(text)?;
         let Size { m, mut n, k } = self.size;
         if spec.pairs() != Pairs::None {
             n = n.next_multiple_of(2);
@@ -231,7 +283,11 @@ impl Case<'_> {
         let mut integers = |len: usize| -> Vec<f64> {
             (0..len).map(|_| f64::from(random.bits() as u32 % 17) - 8.0).collect()
         };
-        let (a, b) = (integers(m * k), integers(k * n));
+        let (mut a, mut b) = (integers(m * k), integers(k * n));
+        for (elem, values) in [(A::ELEM, &mut a), (B::ELEM, &mut b)] {
+            let is_unsigned = elem.is_integer() && !elem.is_signed();
+            values.iter_mut().filter(|_| is_unsigned).for_each(|x| *x = x.abs());
+        }
         let (of_n, of_m, of_mn, c) = (integers(n), integers(m), integers(m * n), integers(m * n));
         let mut place =
             |rows, cols, by_column| Placed::draw(&mut random, [rows, cols], by_column, spec);
@@ -241,7 +297,7 @@ impl Case<'_> {
         let at_mn = place(m, n, false);
         let at_c = place(m, n * epilogue.width / 2, false);
         let run = || -> Result<Vec<R>, Error> {
-            let (a, b) = (at_a.upload::<T>(device, Some(&a))?, at_b.upload::<T>(device, Some(&b))?);
+            let (a, b) = (at_a.upload::<A>(device, Some(&a))?, at_b.upload::<B>(device, Some(&b))?);
             let of_n = at_n.upload::<f32>(device, Some(&of_n))?;
             let of_m = at_m.upload::<f32>(device, Some(&of_m))?;
             let of_mn = at_mn.upload::<f32>(device, Some(&of_mn))?;
@@ -340,6 +396,59 @@ fn warpgroups_store_vectors() {
     }
 }
 
+/// Specs for warpgroups that read elements of 8 bits, with each epilogue and type of C.
+fn bytes_on_tensor_cores() {
+    let device = simulator();
+    let types = [
+        ("e4m3", "e4m3"),
+        ("i8", "i8"),
+        ("e5m2", "e5m2"),
+        ("u8", "u8"),
+        ("e4m3", "e5m2"),
+        ("u8", "i8"),
+        ("e5m2", "e4m3"),
+        ("i8", "u8"),
+    ];
+    for (nth, (spec, epilogue)) in
+        WARPGROUPS.iter().flat_map(|spec| EPILOGUES.iter().map(move |of| (spec, of))).enumerate()
+    {
+        let (a, b) = types[nth % types.len()];
+        let spec = spec.replace("x64, ", "x128, ").replace("x32, ", "x64, ");
+        let promote = if nth % 3 == 0 { "promote: 32, " } else { "" };
+        let line = format!("a: {a}, b: {b}, layout: nt, {promote}{spec}");
+        for c in [MatrixType::Bf16, MatrixType::F32, MatrixType::E4m3, MatrixType::I32] {
+            if c == MatrixType::I32 && a.starts_with('e') {
+                continue;
+            }
+            let spec = line.parse::<SgemmSpec>().expect("a sound spec").c(c);
+            spec.plan().unwrap_or_else(|faults| panic!("{line}: {faults}"));
+            let size = [(70, 144, 80), (33, 136, 64), (5, 75, 130)][nth % 3];
+            let size = Size::new(size.0, size.1, size.2);
+            let found = with_epilogue(&device, &spec, epilogue, size, Random::new(nth as u64));
+            found.unwrap_or_else(|error| panic!("{error}"));
+        }
+    }
+}
+
+/// Sums of integers wrap modulo 2^32, on CUDA cores and on tensor cores.
+fn integers_wrap() {
+    let device = simulator();
+    // 2^17 products of 2^14 are 2^31.
+    let k = (1 << 17) + 16;
+    let of = |value: i8| device.upload_of(&vec![value; k]).expect("memory");
+    for line in ["block: 1x32", "tile: 64x8x128, mma: wgmma, copy: tma, stages: 2"] {
+        let line = format!("a: i8, b: i8, c: i32, layout: nt, {line}");
+        let kernel = Gemm::<i8, i8, i32>::new(line.parse().expect("a spec")).expect("a kernel");
+        let (a, b) = (of(-128i8), of(-128i8));
+        let mut c = device.alloc_matrix_of::<i32>(1, 1).expect("memory");
+        let a = MatrixRef::new(&a, 1, k).expect("a view");
+        let b = MatrixRef::new(&b, 1, k).expect("a view");
+        kernel.call(&device).launch(&a, &b.t(), &mut c).expect("no fault");
+        let expected = (k as i64 * (1 << 14)) as i32;
+        assert_eq!(device.download(&c).expect("C"), [expected], "{line}");
+    }
+}
+
 /// Random specs at a few sizes on a GPU.
 fn on_gpu(device: &Device, spec: &SgemmSpec) -> Result<(), Failed> {
     for (seed, (m, n, k)) in (1..).zip([(7, 5, 3), (130, 70, 64), (33, 257, 104), (64, 64, 0)]) {
@@ -353,6 +462,7 @@ pub fn trials() -> Vec<Trial> {
     let on_gpus = specs.into_iter().enumerate().map(|(nth, spec)| {
         crate::trial(format!("typed::{nth:02}"), move |device| on_gpu(device, &spec))
     });
-    let own = simulated![sums_are_exact, warpgroups_store_vectors];
-    own.into_iter().chain(on_gpus).chain(batches::trials()).collect()
+    let trials =
+        simulated![sums_are_exact, warpgroups_store_vectors, bytes_on_tensor_cores, integers_wrap];
+    trials.into_iter().chain(bits::trials()).chain(on_gpus).chain(batches::trials()).collect()
 }

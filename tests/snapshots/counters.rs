@@ -6,6 +6,7 @@ use gemm_dsl::spec::{
     Along, Batch, EpilogueArg, Lanes, MapSpec, MatrixType, Over, ReduceSpec, SgemmSpec,
 };
 use gemm_dsl::stages::pinned::PinnedSpec;
+use gemm_runtime::fp8::{e4m3, e5m2};
 use gemm_runtime::generic::Kernel;
 use gemm_runtime::half::{bf16, f16};
 use gemm_runtime::{
@@ -255,27 +256,40 @@ fn multiply(line: &str) -> Result<LaunchReport, Error> {
 
 /// GEMM on matrices of other types than `f32`.
 fn typed(line: &str) -> Result<(String, LaunchReport), Error> {
-    fn of<T: Element, R: Element>(spec: SgemmSpec) -> Result<(String, LaunchReport), Error> {
+    fn of<A: Element, B: Element, R: Element>(
+        spec: SgemmSpec,
+    ) -> Result<(String, LaunchReport), Error> {
         let device = Device::simulator();
         // Rows of 16-bit elements are whole 16-byte units.
-        let has_vectors = spec.float4 && T::ELEM.size() == 2;
+        let has_vectors = spec.float4 && A::ELEM.size() <= 2;
         let (m, n, k) = (148, if has_vectors { 288 } else { 276 }, 80);
         let by_column = [spec.layout.transposes_a(), spec.layout.transposes_b()];
-        let kernel = Gemm::<T, T, R, ByName>::new(spec.clone())?;
-        let elements = device.alloc_of::<T>((m * k).max(k * n))?;
-        let view = |rows, cols, by_column| match by_column {
-            true => Ok(MatrixRef::new(&elements, cols, rows)?.t()),
-            false => MatrixRef::new(&elements, rows, cols),
-        };
-        let (a, b) = (view(m, k, by_column[0])?, view(k, n, by_column[1])?);
+        let kernel = Gemm::<A, B, R, ByName>::new(spec.clone())?;
+        fn view<T: Element>(
+            of: &Buffer<T>,
+            [rows, cols]: [usize; 2],
+            by_column: bool,
+        ) -> Result<MatrixRef<'_, T>, Error> {
+            match by_column {
+                true => Ok(MatrixRef::new(of, cols, rows)?.t()),
+                false => MatrixRef::new(of, rows, cols),
+            }
+        }
+        let (of_a, of_b) = (device.alloc_of::<A>(m * k)?, device.alloc_of::<B>(k * n)?);
+        let (a, b) = (view(&of_a, [m, k], by_column[0])?, view(&of_b, [k, n], by_column[1])?);
         let of_c = spec.pairs().columns_of_c(n as u64) as usize;
-        let (bias, mut c) = (device.alloc(n)?, device.alloc_matrix_of::<R>(m, of_c)?);
+        let (of_n, of_m) = (device.alloc(n)?, device.alloc(m)?);
+        let mut c = device.alloc_matrix_of::<R>(m, of_c)?;
         // A batch is a batch of one, and one group has all rows.
-        let row = MatrixRef::new(&bias, 1, n)?;
+        let row = MatrixRef::new(&of_n, 1, n)?;
         let offsets = device.upload_of(&[0, m as u32])?;
         let mut call = kernel.call(&device);
-        if kernel.spec_line().contains("bias[n]") {
-            call = call.operand("bias", &bias);
+        for (name, index, vector) in
+            [("bias", "n", &of_n), ("scale_b", "n", &of_n), ("scale_a", "m", &of_m)]
+        {
+            if kernel.spec_line().contains(&format!("{name}[{index}]")) {
+                call = call.operand(name, vector);
+            }
         }
         if kernel.spec_line().contains("bias[batch, n]") {
             call = call.operand("bias", &row);
@@ -287,10 +301,13 @@ fn typed(line: &str) -> Result<(String, LaunchReport), Error> {
     }
     let spec = line.parse::<SgemmSpec>()?;
     match (spec.a, spec.c) {
-        (MatrixType::F64, _) => of::<f64, f64>(spec),
-        (MatrixType::F16, _) => of::<f16, f16>(spec),
-        (_, MatrixType::F32) => of::<bf16, f32>(spec),
-        _ => of::<bf16, bf16>(spec),
+        (MatrixType::F64, _) => of::<f64, f64, f64>(spec),
+        (MatrixType::F16, _) => of::<f16, f16, f16>(spec),
+        (MatrixType::I8, _) => of::<i8, i8, f32>(spec),
+        (MatrixType::U8, _) => of::<u8, i8, i32>(spec),
+        (MatrixType::E4m3, _) => of::<e4m3, e5m2, bf16>(spec),
+        (_, MatrixType::F32) => of::<bf16, bf16, f32>(spec),
+        _ => of::<bf16, bf16, bf16>(spec),
     }
 }
 

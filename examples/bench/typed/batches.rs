@@ -1,6 +1,6 @@
 //! Batches and groups of typed matrices against PyTorch.
 
-use super::{TypedOptions, half_of, kernel_of, specs};
+use super::{TypedOptions, kernel_of, rounded, specs};
 use clap::ValueEnum;
 use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut};
 use gemm_bench::cli::{Failure, Outcome, device_label, open_gpu};
@@ -108,7 +108,7 @@ fn integers(len: usize, seed: u32) -> Vec<i8> {
 /// Device memory with `len` elements, which repeat.
 fn filled<T: Element>(gpu: Gpu<'_>, pattern: &[i8], len: usize) -> Result<CudaSlice<u16>, Failure> {
     let bits: Vec<u16> =
-        pattern.iter().map(|v| half_of::<T>(f32::from(*v)).into_bits() as u16).collect();
+        pattern.iter().map(|v| rounded::<T>(f32::from(*v)).into_bits() as u16).collect();
     let mut all = Vec::with_capacity(len);
     while all.len() < len {
         all.extend_from_slice(&bits[..bits.len().min(len - all.len())]);
@@ -291,7 +291,7 @@ fn is_exact<R: Element + PartialEq>(
         let exact = expected(item, row, col) as f32;
         let value = match R::ELEM.name() {
             "f32" => R::from_bits(exact.to_bits().into()),
-            _ => half_of::<R>(exact),
+            _ => rounded::<R>(exact),
         };
         found[first + row * n + col] == value
     })

@@ -1,5 +1,5 @@
-//! Measures GEMMs on matrices of `bf16` or `f16` against cuBLAS, and batches and groups of them
-//! against PyTorch.
+//! Measures GEMMs on matrices of `bf16`, `f16` or 8-bit elements against cuBLAS, and batches and
+//! groups of 16-bit matrices against PyTorch.
 //!
 //! ```text
 //! cargo run --release -p gemm-bench --example typed
@@ -12,7 +12,8 @@
 //!
 //! The default layout is `nt`: C = A·Bᵀ, with A and B row-major. All kernels and cuBLAS run in
 //! turns. Elements are small integers, so that sums are exact: the exit code is 1 if a result
-//! differs from that of cuBLAS, or samples of it from exact sums.
+//! differs from that of cuBLAS, or samples of it from exact sums. Of `e4m3` and `i8`, the first spec
+//! stands in for cuBLAS, whose `cublasGemmEx` has no 8-bit floats.
 
 mod batches;
 
@@ -26,7 +27,9 @@ use gemm_bench::cli::{Failure, Outcome, device_label, exit, open_gpu};
 use gemm_bench::gpu::{Blas, Gpu, Timer, failed};
 use gemm_bench::table::{Table, number, text};
 use gemm_dsl::spec::GemmLayout;
+use gemm_dsl::target::element::to_bytes;
 use gemm_oracle::product::Size;
+use gemm_runtime::fp8::e4m3;
 use gemm_runtime::half::{bf16, f16};
 use gemm_runtime::{Buffer, Element, Error, Gemm, MatrixMut, MatrixRef, SgemmSpec};
 use std::ffi::c_void;
@@ -45,15 +48,25 @@ const SPECS: [&str; 4] = [
     "tile: 128x128x64, copy: tma, stages: 5, producer, persistent, cluster: 2, raster: 8, float4",
 ];
 
-/// Measure GEMMs on matrices of 16-bit elements
+/// Specs for elements of 8 bits, as above.
+const BYTE_SPECS: [&str; 5] = [
+    "tile: 128x256x128, copy: tma, stages: 4, producer, persistent, raster: 8, float4",
+    "tile: 128x256x128, copy: tma, stages: 4, producer, persistent, cluster: 2, raster: 8, float4",
+    "tile: 128x128x128, copy: tma, stages: 6, producer, persistent, cluster: 2, raster: 8, float4",
+    "tile: 128x128x128, promote: 128, copy: tma, stages: 5, producer, persistent, raster: 8, float4",
+    "tile: 128x128x128, promote: 128, copy: tma, stages: 5, producer, persistent, cluster: 2, \
+     raster: 8, float4",
+];
+
+/// Measure GEMMs on matrices of 16-bit or 8-bit elements
 #[derive(Debug, Parser)]
 #[command(name = "typed")]
 struct TypedOptions {
     /// Element type of A and B
-    #[arg(long = "type", value_parser = ["bf16", "f16"], default_value = "bf16")]
+    #[arg(long = "type", value_parser = ["bf16", "f16", "e4m3", "i8"], default_value = "bf16")]
     elem: String,
-    /// Element type of C: that of A, or f32
-    #[arg(long, value_parser = ["bf16", "f16", "f32"], default_value = "f32")]
+    /// Element type of C: that of A, or f32; for 8 bits bf16 or f32, or i32
+    #[arg(long, value_parser = ["bf16", "f16", "f32", "i32"], default_value = "f32")]
     result: String,
     /// Extents MxNxK
     #[arg(long, value_delimiter = ',', value_parser = size, default_values = SIZES)]
@@ -94,12 +107,20 @@ fn main() -> ExitCode {
 fn run(options: &TypedOptions) -> Result<Outcome, Failure> {
     let has_batch = options.batch.is_some() || options.groups.is_some();
     match (&*options.elem, &*options.result) {
+        ("e4m3" | "i8", _) if has_batch => {
+            Err(Failure::Missing("batches and groups have 16-bit elements here".to_owned()))
+        }
         ("bf16", "f32") if has_batch => batches::measured::<bf16, f32>(options),
         ("bf16", _) if has_batch => batches::measured::<bf16, bf16>(options),
         (_, "f32") if has_batch => batches::measured::<f16, f32>(options),
         _ if has_batch => batches::measured::<f16, f16>(options),
         ("bf16", "f32") => measured::<bf16, f32>(options),
         ("bf16", _) => measured::<bf16, bf16>(options),
+        ("e4m3", "f32") => measured::<e4m3, f32>(options),
+        ("e4m3", _) => measured::<e4m3, bf16>(options),
+        ("i8", "i32") => measured::<i8, i32>(options),
+        ("i8", "f32") => measured::<i8, f32>(options),
+        ("i8", _) => measured::<i8, bf16>(options),
         (_, "f32") => measured::<f16, f32>(options),
         _ => measured::<f16, f16>(options),
     }
@@ -127,21 +148,22 @@ fn measured<T: Element, R: Element + PartialEq>(
     let specs = specs(options);
     let layout = options.layout;
     let kernels = kernels::<T, R>(&specs, layout)?;
-    let columns = ["ms", "TFLOP/s", "of cuBLAS"].map(number);
+    let peer = if T::ELEM.size() == 2 { "of cuBLAS" } else { "of first" };
+    let columns = ["ms", "TFLOP/s", peer].map(number);
     let mut table = Table::new([text("size"), text("spec")].into_iter().chain(columns));
     let mut is_right = true;
     for &size in &options.sizes {
         let Size { m, n, k } = size;
-        let allocated = |len: usize| gpu.stream.alloc_zeros::<u16>(len);
-        let filled = |len: usize, seed: u32| -> Result<CudaSlice<u16>, Failure> {
+        let allocated = |len: usize| gpu.stream.alloc_zeros::<u8>(len);
+        let filled = |len: usize, seed: u32| -> Result<CudaSlice<u8>, Failure> {
             gpu.stream.clone_htod(&values::<T>(len, seed)).map_err(|e| failed("copying")(e).into())
         };
         let (a, b) = (filled(m * k, 1)?, filled(n * k, 77)?);
-        let words = m * n * R::ELEM.size() as usize / 2;
+        let bytes = m * n * R::ELEM.size() as usize;
         let mut results = (0..=kernels.len())
-            .map(|_| allocated(words).map_err(|e| Failure::from(failed("allocating")(e))))
+            .map(|_| allocated(bytes).map_err(|e| Failure::from(failed("allocating")(e))))
             .collect::<Result<Vec<_>, _>>()?;
-        let address = |slice: &CudaSlice<u16>| slice.device_ptr(gpu.stream).0;
+        let address = |slice: &CudaSlice<u8>| slice.device_ptr(gpu.stream).0;
         // SAFETY: the slices live as long as the buffers, with as many elements.
         #[allow(unsafe_code, reason = "memory of cudarc")]
         let buffer = |address, len| unsafe { Buffer::<T>::from_raw_parts(&device, address, len) };
@@ -165,6 +187,7 @@ fn measured<T: Element, R: Element + PartialEq>(
         let to = peer[0].device_ptr_mut(gpu.stream).0;
         let (from_a, from_b) = (address(&a), address(&b));
         let mut reference = || multiply::<T, R>(&blas, layout, [from_b, from_a, to], [n, m, k]);
+        let has_peer = T::ELEM.size() == 2;
         let mut launches: Vec<Box<dyn FnMut() -> Result<(), Error>>> = Vec::new();
         for (kernel, output) in kernels.iter().zip(&mut outputs) {
             let device = &device;
@@ -174,7 +197,10 @@ fn measured<T: Element, R: Element + PartialEq>(
                 kernel.call(device).launch(view_a, view_b, &mut c).map(drop)
             }));
         }
-        let mut all: Vec<&mut dyn FnMut() -> Result<(), Error>> = vec![&mut reference];
+        let mut all: Vec<&mut dyn FnMut() -> Result<(), Error>> = Vec::new();
+        if has_peer {
+            all.push(&mut reference);
+        }
         all.extend(launches.iter_mut().map(|launch| &mut **launch as &mut dyn FnMut() -> _));
         let times = timer.medians(ROUNDS, &mut all)?;
         drop(all);
@@ -189,9 +215,13 @@ fn measured<T: Element, R: Element + PartialEq>(
                 format!("{:.3}", times[0] / time),
             ]);
         };
-        row("cuBLAS", times[0]);
-        specs.iter().zip(&times[1..]).for_each(|(spec, time)| row(spec, *time));
-        is_right &= are_equal(gpu, &peer[0], own, &specs, size)?;
+        if has_peer {
+            row("cuBLAS", times[0]);
+        }
+        let own_times = &times[usize::from(has_peer)..];
+        specs.iter().zip(own_times).for_each(|(spec, time)| row(spec, *time));
+        let expected = if has_peer { &peer[0] } else { &own[0] };
+        is_right &= are_equal(gpu, expected, own, &specs, size)?;
     }
     writeln!(io::stdout(), "{}\n{}", device_label(&device), table.text())?;
     Ok(if is_right { Outcome::Right } else { Outcome::Wrong })
@@ -199,16 +229,18 @@ fn measured<T: Element, R: Element + PartialEq>(
 
 fn specs(options: &TypedOptions) -> Vec<&str> {
     match options.spec.as_slice() {
+        [] if matches!(&*options.elem, "e4m3" | "i8") => BYTE_SPECS.into(),
         [] => SPECS.into(),
         given => given.iter().map(String::as_str).collect(),
     }
 }
 
-/// Bits of small integers.
-fn values<T: Element>(len: usize, seed: u32) -> Vec<u16> {
-    let of = |value: f32| (half_of::<T>(value).into_bits()) as u16;
-    let value = |i: u32| ((i.wrapping_mul(2_654_435_761) ^ seed) >> 20) as f32 % 5.0 - 2.0;
-    (0..len as u32).map(|i| of(value(i))).collect()
+/// Bytes of small integers. Their sums are exact with 14 bits, too.
+fn values<T: Element>(len: usize, seed: u32) -> Vec<u8> {
+    let (kinds, least) = if T::ELEM.size() == 1 { (3.0, 1.0) } else { (5.0, 2.0) };
+    let value = |i: u32| ((i.wrapping_mul(2_654_435_761) ^ seed) >> 20) as f32 % kinds - least;
+    let elements: Vec<T> = (0..len as u32).map(|i| rounded::<T>(value(i))).collect();
+    to_bytes(&elements)
 }
 
 fn kernels<T: Element, R: Element>(
@@ -225,15 +257,15 @@ fn kernel_of<T: Element, R: Element>(
 ) -> Result<Gemm<T, T, R>, Error> {
     let (elem, result) = (T::ELEM, R::ELEM);
     let types = format!("a: {elem}, b: {elem}, c: {result}, layout: {layout}");
-    let line = format!("{types}, arith: {elem}, mma: wgmma, {spec}");
+    let line = format!("{types}, mma: wgmma, {spec}");
     Gemm::new(line.parse::<SgemmSpec>()?)
 }
 
 /// Compares results with that of the library.
 fn are_equal(
     gpu: Gpu<'_>,
-    peer: &CudaSlice<u16>,
-    own: &[CudaSlice<u16>],
+    peer: &CudaSlice<u8>,
+    own: &[CudaSlice<u8>],
     specs: &[&str],
     size: Size,
 ) -> Result<bool, Failure> {
@@ -249,10 +281,12 @@ fn are_equal(
     Ok(equal)
 }
 
-/// Rounds a small integer to a 16-bit type.
-fn half_of<T: Element>(value: f32) -> T {
+/// Converts a small integer.
+fn rounded<T: Element>(value: f32) -> T {
     T::from_bits(match T::ELEM.name() {
         "bf16" => bf16::from_f32(value).to_bits().into(),
+        "e4m3" => e4m3::from_f32(value).to_bits().into(),
+        "i8" => (value as i8 as u8).into(),
         _ => f16::from_f32(value).to_bits().into(),
     })
 }

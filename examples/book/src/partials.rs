@@ -12,6 +12,7 @@ use crate::ownership::{ReducedElements, reduction};
 use gemm_bench::cli::Failure;
 use gemm_dsl::cuda::Listing;
 use gemm_dsl::ir::{Elem, Kernel, ParamKind, Stmt, Ty};
+use gemm_dsl::target::fp8;
 use gemm_runtime::sim::watch::{Kind, Trace, VerifiedKernel};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -104,6 +105,8 @@ fn value(elem: Elem, bits: u64) -> String {
         Elem::F32 | Elem::Tf32 => f32::from_bits(bits as u32).to_string(),
         Elem::F16 => half::f16::from_bits(bits as u16).to_string(),
         Elem::Bf16 => half::bf16::from_bits(bits as u16).to_string(),
+        Elem::E4m3 => fp8::e4m3::from_bits(bits as u8).to_string(),
+        Elem::E5m2 => fp8::e5m2::from_bits(bits as u8).to_string(),
         Elem::I64 => (bits as i64).to_string(),
         Elem::I32 => (bits as i32).to_string(),
         Elem::I16 => (bits as i16).to_string(),

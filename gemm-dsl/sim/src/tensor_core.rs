@@ -52,9 +52,17 @@ impl MmaOperand {
         self.exponent != SPECIAL
     }
 
-    /// Decodes a word of the given format.
+    /// Decodes a word of the given format. Of a short format, its low bits count.
     pub fn decode(format: Format, word: u32) -> Self {
-        decode(word >> format.unused_bits(), format.layout())
+        match format.layout() {
+            Some(layout) => decode(word >> format.unused_bits(), layout),
+            None => {
+                let byte = word as u8;
+                let signed = i32::from(byte as i8);
+                let mantissa = if format == Format::I8 { signed } else { byte.into() };
+                Self { mantissa, exponent: 0 }
+            }
+        }
     }
 }
 
@@ -67,7 +75,8 @@ fn decode(word: u32, layout: FloatLayout) -> MmaOperand {
     let size = (behind | hidden) as i32;
     let finite = exponent.max(1) as i32 - layout.bias();
     let finite = if size == 0 { ZERO } else { finite };
-    let is_special = exponent == top;
+    let is_greatest = word & layout.greatest() == layout.greatest();
+    let is_special = if layout.infinities { exponent == top } else { is_greatest };
     // An infinity has the mantissa 1 or -1, NaN has 0.
     let size = if is_special { i32::from(behind == 0) } else { size };
     let is_negative = word >> (layout.bits() - 1) & 1 == 1;
@@ -82,18 +91,32 @@ fn decode(word: u32, layout: FloatLayout) -> MmaOperand {
 pub struct AccumulationRules {
     /// Fraction bits of each term that are kept, relative to the largest term.
     pub kept: u32,
-    /// Number of terms per group for 16-bit operands; half as many for 32-bit operands.
+    /// Number of terms per group for 16-bit operands; half as many for 32-bit operands, and twice
+    /// as many for 8-bit operands.
     pub group: usize,
     /// Lower bound of the largest term's exponent.
     pub least: i32,
+    /// Fraction bits of a sum. The others of a binary32 are 0.
+    pub fraction: u32,
 }
 
 impl AccumulationRules {
     /// Rules of `sm_80`, `sm_86`, `sm_87` and `sm_89`.
-    pub const SM_80: AccumulationRules = AccumulationRules { kept: 24, group: 8, least: -132 };
+    pub const SM_80: AccumulationRules =
+        AccumulationRules { kept: 24, group: 8, least: -132, fraction: FRACTION };
 
     /// Rules of `sm_90` and later, for `mma.sync` and `wgmma`.
-    pub const SM_90: AccumulationRules = AccumulationRules { kept: 25, group: 16, least: -133 };
+    pub const SM_90: AccumulationRules =
+        AccumulationRules { kept: 25, group: 16, least: -133, fraction: FRACTION };
+
+    /// Rules of `wgmma` for floating-point operands of 8 bits, on `sm_90`.
+    pub const FP8: AccumulationRules =
+        AccumulationRules { kept: 13, group: 16, least: -126, fraction: 13 };
+
+    /// Returns the rules of `wgmma` for operands of a format.
+    pub fn of_warpgroups(self, format: Format) -> AccumulationRules {
+        if format.bits() == 8 { Self::FP8 } else { self }
+    }
 
     /// Returns the rules of an architecture, 90 for `sm_90`. `None` if its tensor cores lack these
     /// formats.
@@ -107,10 +130,7 @@ impl AccumulationRules {
 
     /// Number of terms per group.
     pub const fn terms(self, format: Format) -> usize {
-        match format {
-            Format::Bf16 | Format::F16 => self.group,
-            Format::Tf32 => self.group / 2,
-        }
+        self.group * 16 / format.bits() as usize
     }
 
     /// Adds the dot product of `a` and `b` to `c`, in the order of K, as a chain of groups. The
@@ -129,11 +149,20 @@ impl AccumulationRules {
     /// assert_eq!(sums.map(f32::from_bits), [-0.5, -0.75]);
     /// ```
     pub fn dot(self, format: Format, a: &[MmaOperand], b: &[MmaOperand], c: u32) -> u32 {
+        self.dot_of([format; 2], a, b, c)
+    }
+
+    /// As [`dot`](Self::dot), for `a` and `b` of two formats. Sums of integers wrap.
+    pub fn dot_of(self, formats: [Format; 2], a: &[MmaOperand], b: &[MmaOperand], c: u32) -> u32 {
         let mut sum = [c];
+        if formats[0].is_integer() {
+            add_integers(a, &Lines::new(b, 1), &mut sum);
+            return sum[0];
+        }
         let (mut largest, mut totals, mut parts) = ([0], [0], [0]);
         let room = Room { largest: &mut largest, totals: &mut totals, parts: &mut parts };
-        let mut adder = Adder { rules: self, format, room };
-        let terms = self.terms(format);
+        let mut adder = Adder { rules: self, formats, room };
+        let terms = self.terms(formats[0]);
         for (a, b) in a.chunks(terms).zip(b.chunks(terms)) {
             let (mut mantissas, mut exponents) = ([0; Format::MOST_TERMS], [0; Format::MOST_TERMS]);
             for (k, b) in b.iter().enumerate() {
@@ -152,12 +181,15 @@ impl AccumulationRules {
     pub(crate) fn add_products(
         self,
         arch: Arch,
-        format: Format,
+        formats: [Format; 2],
         rows: &[MmaOperand],
         lines: &Lines,
         sums: &mut [u32],
     ) {
-        arch.dispatch(Products { rules: self, format, rows, lines, sums });
+        if formats[0].is_integer() {
+            return add_integers(rows, lines, sums);
+        }
+        arch.dispatch(Products { rules: self, formats, rows, lines, sums });
     }
 }
 
@@ -165,7 +197,7 @@ impl AccumulationRules {
 /// compiler does not inline every call of a closure, as vector instructions need it.
 struct Products<'p> {
     rules: AccumulationRules,
-    format: Format,
+    formats: [Format; 2],
     rows: &'p [MmaOperand],
     lines: &'p Lines,
     sums: &'p mut [u32],
@@ -176,12 +208,12 @@ impl NullaryFnOnce for Products<'_> {
 
     #[inline(always)]
     fn call(self) {
-        let Self { rules, format, rows, lines, sums } = self;
+        let Self { rules, formats, rows, lines, sums } = self;
         let (width, length) = (lines.count, lines.mantissas.len() / lines.count);
         let (mut largest, mut parts, mut totals) = (vec![0; width], vec![0; width], vec![0; width]);
         let room = Room { largest: &mut largest, parts: &mut parts, totals: &mut totals };
-        let mut adder = Adder { rules, format, room };
-        let terms = rules.terms(format);
+        let mut adder = Adder { rules, formats, room };
+        let terms = rules.terms(formats[0]);
         for (row, sums) in rows.chunks(length).zip(sums.chunks_mut(width)) {
             let mantissas = lines.mantissas.chunks(terms * width);
             let exponents = lines.exponents.chunks(terms * width);
@@ -231,7 +263,7 @@ struct Room<'r> {
 /// Adds groups of products to sums.
 struct Adder<'r> {
     rules: AccumulationRules,
-    format: Format,
+    formats: [Format; 2],
     room: Room<'r>,
 }
 
@@ -254,12 +286,15 @@ impl Adder<'_> {
         }
         for (total, (sum, largest)) in totals.iter_mut().zip(sums.iter().zip(&**largest)) {
             let addend = decode(*sum, FloatLayout::BINARY32);
-            let left = kept - FRACTION;
-            *total = aligned(addend.mantissa, left, addend.exponent, *largest).into();
+            // With fewer kept bits than those of a binary32, the addend is shifted right.
+            let (left, right) = (kept.saturating_sub(FRACTION), FRACTION.saturating_sub(kept));
+            let exponent = addend.exponent.wrapping_sub(right as i32);
+            *total = aligned(addend.mantissa, left, exponent, *largest).into();
         }
         // All products are shifted left by `left`. Products without the largest exponent are then
         // shifted right.
-        let left = kept - 2 * self.format.layout().fraction;
+        let fraction = |format: Format| format.layout().map_or(0, |layout| layout.fraction);
+        let left = kept - fraction(self.formats[0]) - fraction(self.formats[1]);
         let mantissas = b.mantissas.chunks(HALF_GROUP * width);
         let halves = mantissas.zip(b.exponents.chunks(HALF_GROUP * width));
         for (a, (mantissas, exponents)) in a.chunks(HALF_GROUP).zip(halves) {
@@ -283,7 +318,7 @@ impl Adder<'_> {
             self.add_special(a, b, sums);
         } else {
             for (sum, (total, largest)) in sums.iter_mut().zip(totals.iter().zip(&**largest)) {
-                *sum = binary32(*total, largest.wrapping_sub(kept as i32));
+                *sum = binary32(*total, largest.wrapping_sub(kept as i32), self.rules.fraction);
             }
         }
     }
@@ -295,7 +330,8 @@ impl Adder<'_> {
         for (line, sum) in sums.iter_mut().enumerate() {
             let largest = self.room.largest[line];
             if largest <= FINITE {
-                *sum = binary32(self.room.totals[line], largest - self.rules.kept as i32);
+                let unit = largest - self.rules.kept as i32;
+                *sum = binary32(self.room.totals[line], unit, self.rules.fraction);
                 continue;
             }
             let mut special = SpecialTerms::default();
@@ -362,15 +398,28 @@ impl SpecialTerms {
     }
 }
 
-/// Truncates `sum * 2^unit`, less than 2^32 in size, to a binary32. A result without bits is +0,
-/// regardless of its sign.
+/// Adds the dot products of rows and lines of integers to sums, modulo 2^32.
+fn add_integers(rows: &[MmaOperand], lines: &Lines, sums: &mut [u32]) {
+    let (width, length) = (lines.count, lines.mantissas.len() / lines.count);
+    for (row, sums) in rows.chunks(length).zip(sums.chunks_mut(width)) {
+        for (a, mantissas) in row.iter().zip(lines.mantissas.chunks(width)) {
+            for (sum, b) in sums.iter_mut().zip(mantissas) {
+                *sum = sum.wrapping_add(a.mantissa.wrapping_mul(*b) as u32);
+            }
+        }
+    }
+}
+
+/// Truncates `sum * 2^unit`, less than 2^32 in size, to a binary32 of which `fraction` bits are
+/// kept. A result without bits is +0, regardless of its sign.
 #[inline(always)]
-fn binary32(sum: i64, unit: i32) -> u32 {
+fn binary32(sum: i64, unit: i32, fraction: u32) -> u32 {
     let size = sum.unsigned_abs() as u32;
     // For a sum of 0, any exponent gives the mantissa 0.
     let top = 31_i32.wrapping_sub(size.leading_zeros() as i32).wrapping_add(unit);
     // Exponent of the lowest mantissa bit.
-    let last = top.wrapping_sub(FRACTION as i32).max(LEAST);
+    let dropped_bits = FRACTION - fraction;
+    let last = top.wrapping_sub(fraction as i32).max(LEAST + dropped_bits as i32);
     let dropped = last.wrapping_sub(unit);
     let mantissa = if dropped > 31 {
         0
@@ -379,6 +428,7 @@ fn binary32(sum: i64, unit: i32) -> u32 {
     } else {
         size << (dropped.wrapping_neg() & 31)
     };
+    let (mantissa, last) = (mantissa << dropped_bits, last.wrapping_sub(dropped_bits as i32));
     // A subnormal number has exponent bits 0; the leading bit of a normal one adds to them.
     let finite = ((last.wrapping_sub(LEAST) as u32) << FRACTION).wrapping_add(mantissa);
     let is_finite = top <= FloatLayout::BINARY32.bias();

@@ -35,7 +35,7 @@ pub(super) fn print(out: &mut Printer<'_>, stmt: &Stmt) {
             let (to, counted) = (indexed(k, to.buffer, &to.index), barrier(k, counted));
             out.line(format!("{name}(&{to}, &{map}, &{counted}, {at});"));
         }
-        Stmt::Wgmma(Wgmma { format, columns, d, a, b, mn_major, accumulate }) => {
+        Stmt::Wgmma(Wgmma { formats, columns, d, a, b, mn_major, accumulate }) => {
             let sums = indexed(k, d.buffer, d.index.split_last().map_or(&[], |(_, index)| index));
             let a = operand(k, a, mn_major[0]);
             let b = operand(k, b, mn_major[1]);
@@ -45,7 +45,7 @@ pub(super) fn print(out: &mut Printer<'_>, stmt: &Stmt) {
             };
             out.line(format!(
                 "{}({sums}, {a}, {b}{accumulate});",
-                wgmma(*format, *columns, *mn_major)
+                wgmma(*formats, *columns, *mn_major)
             ));
         }
         Stmt::WgmmaSync(sync) => match sync {

@@ -5,6 +5,7 @@
 pub(super) mod asynchronous;
 pub(super) mod atomic;
 pub(super) mod cluster;
+mod fp8;
 pub(super) mod sync;
 #[cfg(test)]
 mod tests;
@@ -89,6 +90,8 @@ pub(super) fn conversion(from: Ty, to: Elem) -> Option<Spelling> {
             Elem::U64 => ("__float2ull_rz", ""),
             Elem::F16 => ("to_f16", TO_F16),
             Elem::Bf16 => ("to_bf16", TO_BF16),
+            Elem::E4m3 => ("to_e4m3", fp8::TO_E4M3),
+            Elem::E5m2 => ("to_e5m2", fp8::TO_E5M2),
             Elem::Tf32 => ("to_tf32", TO_TF32),
             Elem::F64 | Elem::F32 => return None,
             Elem::I16 | Elem::U16 | Elem::I8 | Elem::U8 => return None,
@@ -99,12 +102,15 @@ pub(super) fn conversion(from: Ty, to: Elem) -> Option<Spelling> {
             Elem::I64 => ("__double2ll_rz", ""),
             Elem::U64 => ("__double2ull_rz", ""),
             Elem::F64 | Elem::F32 | Elem::Tf32 | Elem::F16 | Elem::Bf16 => return None,
+            Elem::E4m3 | Elem::E5m2 => return None,
             Elem::I16 | Elem::U16 | Elem::I8 | Elem::U8 => return None,
         },
         // Storage-only types can be converted only to `f32`.
         Elem::F16 if to == Elem::F32 => ("from_f16", FROM_F16),
         Elem::Bf16 if to == Elem::F32 => ("from_bf16", FROM_BF16),
-        Elem::Tf32 | Elem::F16 | Elem::Bf16 => return None,
+        Elem::E4m3 if to == Elem::F32 => ("from_e4m3", fp8::FROM_E4M3),
+        Elem::E5m2 if to == Elem::F32 => ("from_e5m2", fp8::FROM_E5M2),
+        Elem::Tf32 | Elem::F16 | Elem::Bf16 | Elem::E4m3 | Elem::E5m2 => return None,
         Elem::I64 | Elem::U64 | Elem::I32 | Elem::U32 => return None,
         Elem::I16 | Elem::U16 | Elem::I8 | Elem::U8 => return None,
     };
@@ -157,7 +163,7 @@ fn copy_bytes(target: &Access) -> u32 {
 /// Returns true if the expression is a literal with all bits zero.
 pub(super) fn is_zero(e: &Expr) -> bool {
     match e {
-        Expr::Cast(_, e) => is_zero(e),
+        Expr::Cast(to, e) => is_zero(e) || (to.size() == 1 && **e == Expr::I32(0)),
         Expr::F32(value) => value.to_bits() == 0,
         _ => false,
     }

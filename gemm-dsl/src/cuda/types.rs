@@ -15,7 +15,7 @@ pub(super) fn ty(ty: Ty) -> &'static str {
     }
 }
 
-/// Name of an element type. Values of binary16 and bfloat16 are represented by their bits, so the
+/// Name of an element type. Values of storage-only floats are represented by their bits, so the
 /// source needs no header.
 pub(super) fn element_type(elem: Elem) -> &'static str {
     match elem {
@@ -28,7 +28,7 @@ pub(super) fn element_type(elem: Elem) -> &'static str {
         Elem::U32 => "unsigned int",
         Elem::I16 => "short",
         Elem::I8 => "signed char",
-        Elem::U8 => "unsigned char",
+        Elem::U8 | Elem::E4m3 | Elem::E5m2 => "unsigned char",
     }
 }
 
@@ -41,7 +41,8 @@ pub(super) fn vector_type(elem: Elem) -> &'static str {
         Elem::U64 => "ulonglong2",
         Elem::I32 => "int4",
         // CUDA C++ has no vector type with eight halves or sixteen bytes.
-        Elem::U32 | Elem::F16 | Elem::Bf16 | Elem::I16 | Elem::U16 | Elem::I8 | Elem::U8 => "uint4",
+        Elem::U32 | Elem::F16 | Elem::Bf16 | Elem::I16 | Elem::U16 => "uint4",
+        Elem::E4m3 | Elem::E5m2 | Elem::I8 | Elem::U8 => "uint4",
     }
 }
 

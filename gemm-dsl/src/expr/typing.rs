@@ -77,7 +77,7 @@ impl ValueType {
         let bits = 8 * elem.size();
         match elem {
             Elem::F64 => Some(ValueType::Float(Float::F64)),
-            Elem::F32 | Elem::Tf32 | Elem::F16 | Elem::Bf16 => Some(ValueType::Float(Float::F32)),
+            elem if elem.is_float() => Some(ValueType::Float(Float::F32)),
             Elem::U64 => None,
             _ if elem.is_signed() => {
                 let end = 1i128 << (bits - 1);

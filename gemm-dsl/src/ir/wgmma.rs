@@ -1,6 +1,6 @@
 //! Matrix instructions of a warpgroup, with operands in shared memory (`wgmma`).
 
-use super::{Access, BufferId, Expr, TensorSwizzle};
+use super::{Access, BufferId, Elem, Expr, TensorSwizzle};
 use crate::target::Format;
 
 /// `D = A·B + D`, or `D = A·B`, with [`Wgmma::ROWS`] by `columns` accumulators. Each is summed over
@@ -9,13 +9,13 @@ use crate::target::Format;
 /// available.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wgmma {
-    /// Number format of A and B.
-    pub format: Format,
+    /// Number formats of A and of B. They differ only if both are floating-point formats of 8 bits,
+    /// or both are integers.
+    pub formats: [Format; 2],
     /// Number of columns of B and D: a multiple of 8, from 8 to 256.
     pub columns: u32,
-    /// First of the thread's `columns / 2` accumulators, of [`Ty::F32`](super::Ty::F32). They are
-    /// the whole last dimension of a register array. [`Wgmma::place_of_d`] maps a thread's
-    /// accumulators to D.
+    /// First of the thread's `columns / 2` accumulators, of [`acc`](Self::acc). They are the whole
+    /// last dimension of a register array. [`Wgmma::place_of_d`] maps a thread's accumulators to D.
     pub d: Access,
     /// First element of A in shared memory, the same in all threads. Its last two indices are the
     /// row, a multiple of 8, and K, a multiple of 16 bytes.
@@ -33,6 +33,24 @@ pub struct Wgmma {
 }
 
 impl Wgmma {
+    /// Element type of the accumulators. `U32` has the bits of signed sums, which wrap.
+    pub const fn acc(&self) -> Elem {
+        if self.formats[0].is_integer() { Elem::U32 } else { Elem::F32 }
+    }
+
+    /// Returns true if an instruction multiplies these formats.
+    pub fn takes([a, b]: [Format; 2]) -> bool {
+        a == b || (a.bits() == 8 && b.bits() == 8 && a.is_integer() == b.is_integer())
+    }
+
+    /// Returns true if an instruction on these formats has this number of columns: a multiple of 8
+    /// from 8 to 256. Integers have multiples of 16, or 8 or 24.
+    pub const fn has_columns(formats: [Format; 2], columns: u32) -> bool {
+        let is_known = columns.is_multiple_of(16) || matches!(columns, 8 | 24);
+        let unit = if formats[0].is_integer() { is_known } else { columns.is_multiple_of(8) };
+        unit && columns >= 8 && columns <= Self::MOST_COLUMNS
+    }
+
     /// Rows of A and D.
     pub const ROWS: u32 = 64;
     /// Maximum number of columns of B and D.

@@ -12,7 +12,7 @@ pub(crate) fn elem_of(e: &Expr) -> Option<Elem> {
 /// Converts an element to a type with arithmetic: its own type, or a type of 4 bytes.
 pub(super) fn computed(element: Expr) -> Expr {
     match elem_of(&element) {
-        Some(Elem::F16 | Elem::Bf16) => element.cast(Elem::F32),
+        Some(Elem::F16 | Elem::Bf16 | Elem::E4m3 | Elem::E5m2) => element.cast(Elem::F32),
         Some(Elem::I8) => element.cast(Elem::I32),
         Some(Elem::U8) => element.cast(Elem::I32).cast(Elem::U32),
         _ => element,

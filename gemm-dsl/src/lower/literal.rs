@@ -6,6 +6,15 @@ pub(super) fn zero(elem: Elem) -> Expr {
     number(elem, 0)
 }
 
+/// Zero of an element type: `zero`, which is +0 or -0, if the type has both.
+pub(crate) fn zero_of(elem: Elem, zero: f32) -> Expr {
+    match (elem.is_float(), elem.computes()) {
+        (true, _) => Expr::F32(zero).cast(elem),
+        (false, true) => number(elem, 0),
+        (false, false) => Expr::I32(0).cast(elem),
+    }
+}
+
 /// Integer literal of a type with arithmetic.
 pub(super) fn number(elem: Elem, value: u32) -> Expr {
     match elem {

@@ -24,9 +24,10 @@
 //!   tile's K that one slice computes. `promote`, `ldmatrix`, `mma` and `convert` need `arith`.
 //!   `ldmatrix` also needs a K-major tile whose rows are aligned to 16 bytes. `convert: matrix`
 //!   excludes `transpose` and `ldmatrix`, and its padding is a multiple of 16 bytes.
-//! * **Warpgroups.** `mma: wgmma` needs `arith`. The tile's M is a multiple of 64, its N a multiple
-//!   of 8, both at most 256. A row of the tile's K occupies 32, 64 or 128 bytes in the input
-//!   format. A given `warp` has 16 rows and a multiple of 8 columns that divides N. `unroll`,
+//! * **Warpgroups.** `mma: wgmma` needs `arith`, which follows from the types of A and B unless
+//!   they are `f32`. Elements of 8 bits need `layout: nt`. The tile's M is a multiple of 64, its N
+//!   a multiple of 8, both at most 256. A row of the tile's K occupies 32, 64 or 128 bytes in the
+//!   input format. A given `warp` has 16 rows and a multiple of 8 columns that divides N. `unroll`,
 //!   `transpose`, `pad_a`, `pad_b`, `swizzle`, `ldmatrix`, `convert`, `prefetch`, `double_buffer`,
 //!   `spread`, `slices`, `products` and `stream_k` are excluded. `stages` and `producer` need
 //!   `copy: tma`; `persistent` and `cluster` need `producer`. A `cluster` has at most 8 blocks, no

@@ -1,5 +1,6 @@
 //! Arithmetic in which a GEMM multiplies, and the accuracy of each arithmetic.
 
+use super::MatrixType;
 use super::table::words;
 use crate::target::Format;
 
@@ -15,6 +16,11 @@ words! {
         F16 = "f16",
         /// A and B rounded to `tf32`: 11 bits of significand.
         Tf32 = "tf32",
+        /// A and B of 8-bit floats, `e4m3` or `e5m2`, with `mma: wgmma`. On sm_90, the sums of one
+        /// instruction keep 13 bits after the leading one; `promote` adds them in `f32`.
+        Fp8 = "fp8",
+        /// A and B of bytes, `i8` or `u8`, with `mma: wgmma`. Sums are exact modulo 2^32.
+        Int8 = "int8",
         /// FP32 emulation, about as accurate as `f32`: each number is split into three `bf16`
         /// numbers. The six largest of the nine products are summed.
         Bf16x6 = "bf16x6",
@@ -53,14 +59,35 @@ impl Arith {
             Self::F32 => Accuracy::Ieee,
             Self::Bf16x6 | Self::Bf16x9 | Self::Tf32x3 => Accuracy::Bound,
             Self::F16x3 => Accuracy::Norm,
-            Self::Bf16 | Self::F16 | Self::Tf32 => return None,
+            Self::Bf16 | Self::F16 | Self::Tf32 | Self::Fp8 | Self::Int8 => return None,
         })
     }
 
-    /// Returns the format that tensor cores multiply; `None` for `f32`.
+    /// Returns the arithmetic of the `wgmma` instruction that reads matrices of these types. `None`
+    /// if there is no instruction.
+    pub fn of_types(a: MatrixType, b: MatrixType) -> Option<Self> {
+        match (a, b) {
+            (MatrixType::Bf16, MatrixType::Bf16) => Some(Self::Bf16),
+            (MatrixType::F16, MatrixType::F16) => Some(Self::F16),
+            (MatrixType::E4m3 | MatrixType::E5m2, MatrixType::E4m3 | MatrixType::E5m2) => {
+                Some(Self::Fp8)
+            }
+            (MatrixType::I8 | MatrixType::U8, MatrixType::I8 | MatrixType::U8) => Some(Self::Int8),
+            _ => None,
+        }
+    }
+
+    /// Returns true for arithmetics that multiply the elements of A and B as they are. They need
+    /// matrices of certain types and `mma: wgmma`.
+    pub fn takes_elements(self) -> bool {
+        matches!(self, Self::Fp8 | Self::Int8)
+    }
+
+    /// Returns the format to which elements are converted. `None` for `f32`, and for arithmetics
+    /// that take the elements of A and B as they are.
     pub fn format(self) -> Option<Format> {
         Some(match self {
-            Self::F32 => return None,
+            Self::F32 | Self::Fp8 | Self::Int8 => return None,
             Self::Bf16 | Self::Bf16x6 | Self::Bf16x9 => Format::Bf16,
             Self::F16 | Self::F16x3 => Format::F16,
             Self::Tf32 | Self::Tf32x3 => Format::Tf32,
@@ -70,7 +97,7 @@ impl Arith {
     /// Returns the number of splits of an element of A or B.
     pub fn splits(self) -> u32 {
         match self {
-            Self::F32 | Self::Bf16 | Self::F16 | Self::Tf32 => 1,
+            Self::F32 | Self::Bf16 | Self::F16 | Self::Tf32 | Self::Fp8 | Self::Int8 => 1,
             Self::Tf32x3 | Self::F16x3 => 2,
             Self::Bf16x6 | Self::Bf16x9 => 3,
         }
@@ -83,7 +110,7 @@ impl Arith {
             [[2, 2], [2, 1], [1, 2], [1, 1], [2, 0], [0, 2], [1, 0], [0, 1], [0, 0]];
         match self {
             Self::F32 => &[],
-            Self::Bf16 | Self::F16 | Self::Tf32 => &[[0, 0]],
+            Self::Bf16 | Self::F16 | Self::Tf32 | Self::Fp8 | Self::Int8 => &[[0, 0]],
             Self::Tf32x3 | Self::F16x3 => &[[1, 0], [0, 1], [0, 0]],
             Self::Bf16x6 => OF_THREE.split_at(3).1,
             Self::Bf16x9 => &OF_THREE,
@@ -103,9 +130,11 @@ impl Arith {
         // Relative error of a product of two numbers, each rounded to a significand of `bits` bits.
         let rounded = |bits: i32| 2.0 * 2f64.powi(-bits) + 2f64.powi(-2 * bits);
         let beside = match self {
-            Self::F32 => 0.0,
+            Self::F32 | Self::Int8 => 0.0,
             Self::Bf16 => rounded(8) + 2.0 * unit,
             Self::F16 | Self::Tf32 => rounded(11) + 2.0 * unit,
+            // Each instruction truncates 32 products, the sum so far, and the new sum.
+            Self::Fp8 => terms.div_ceil(32) as f64 * 34.0 * 2f64.powi(-13),
             // At most three products are omitted, and tensor cores truncate their sums.
             Self::Bf16x6 | Self::Bf16x9 => 2.0 * unit,
             // One product is omitted, and A and B each leave a remainder after two splits. Each of
@@ -160,6 +189,7 @@ mod tests {
             (Arith::Bf16x9, Some(Accuracy::Bound), of_terms + 2.0 * unit),
             (Arith::Tf32x3, Some(Accuracy::Bound), of_terms + 14.0 * unit),
             (Arith::F16x3, Some(Accuracy::Norm), of_terms + 14.0 * unit),
+            (Arith::Fp8, None, 32.0 * 34.0 * 2f64.powi(-13) + of_terms),
             (Arith::Bf16, None, 2f64.powi(-7) + 2f64.powi(-16) + of_terms + 2.0 * unit),
             (Arith::F16, None, 2f64.powi(-10) + 2f64.powi(-22) + of_terms + 2.0 * unit),
             (Arith::Tf32, None, 2f64.powi(-10) + 2f64.powi(-22) + of_terms + 2.0 * unit),

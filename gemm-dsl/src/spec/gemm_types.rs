@@ -1,7 +1,8 @@
 //! Element types of a GEMM.
 
-use super::{Factor, SgemmSpec, Spec};
+use super::{Arith, Factor, Instruction, SgemmSpec, Spec};
 use crate::ir::Elem;
+use crate::target::Format;
 
 /// Element types of a GEMM. They determine the declarations of matrices, the widths of vectors and
 /// the sizes in bytes.
@@ -10,7 +11,7 @@ use crate::ir::Elem;
 pub struct GemmTypes {
     pub a: Elem,
     pub b: Elem,
-    /// Type of accumulators and epilogue operands.
+    /// Type of accumulators. `U32` has the bits of sums in `i32`.
     pub acc: Elem,
     pub c: Elem,
 }
@@ -24,6 +25,23 @@ impl GemmTypes {
         match factor {
             Factor::A => self.a,
             Factor::B => self.b,
+        }
+    }
+
+    /// Type to which accumulators are converted before they are stored, and of epilogue operands.
+    pub const fn value(self) -> Elem {
+        match (self.acc, self.c) {
+            (Elem::U32, Elem::I32) => Elem::I32,
+            (Elem::U32, _) => Elem::F32,
+            (acc, _) => acc,
+        }
+    }
+
+    /// Name of the type of sums.
+    pub const fn name_of_sums(self) -> &'static str {
+        match self.acc {
+            Elem::U32 => Elem::I32.name(),
+            acc => acc.name(),
         }
     }
 
@@ -56,6 +74,23 @@ impl SgemmSpec {
     pub const fn types(&self) -> GemmTypes {
         let (a, b, c) = (self.a.elem(), self.b.elem(), self.c.elem());
         GemmTypes { a, b, acc: self.a.acc(), c }
+    }
+
+    /// Returns the formats of A and B that tensor cores multiply; `None` for other GEMMs.
+    pub fn formats(&self) -> Option<[Format; 2]> {
+        match self.arith {
+            Arith::F32 => None,
+            Arith::Fp8 | Arith::Int8 => Some([self.a.format()?, self.b.format()?]),
+            arith => arith.format().map(|format| [format; 2]),
+        }
+    }
+
+    /// Sets the arithmetic of a spec without the key `arith` to that of the matrices' types, if
+    /// `wgmma` reads them.
+    pub(super) fn take_arith_of_types(&mut self) {
+        if self.mma == Instruction::Wgmma {
+            self.arith = Arith::of_types(self.a, self.b).unwrap_or(self.arith);
+        }
     }
 
     /// Returns the bytes of an element of A or B in the main loop. If elements are split, the bytes

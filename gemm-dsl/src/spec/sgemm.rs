@@ -26,7 +26,8 @@ spec! {
     SgemmSpec for "sgemm_kernel", functions "sgemm_" {
         /// Element type of A, in `gemm_kernel!`.
         a(MatrixType): MatrixType = MatrixType::F32, "a_{}", what;
-        /// Element type of B, in `gemm_kernel!`. It is the type of A.
+        /// Element type of B, in `gemm_kernel!`. It is the type of A; `e4m3` and `e5m2` may be
+        /// mixed, and so may `i8` and `u8`.
         b(MatrixType): MatrixType = MatrixType::F32, "b_{}", what;
         /// Element type of C, in `gemm_kernel!`. Sums are rounded to it, to nearest with ties to
         /// even.
@@ -120,11 +121,12 @@ spec! {
         raster(u32): Option<u32> = None, "raster{}",
             least 1 "a group has at least one tile row";
         /// Arithmetic of the multiplications. All arithmetics except `f32` use tensor cores (sm_80
-        /// and later).
-        arith(Arith): Arith = Arith::F32, "{}", on TILE;
+        /// and later). With `mma: wgmma`, it follows from the types of A and B, unless they are
+        /// `f32`.
+        arith(Arith): Arith = Arith::F32, "{}", on TILE, follows SgemmSpec::take_arith_of_types;
         /// Length of K that tensor cores sum in a fresh accumulator. An IEEE addition then adds
-        /// this accumulator to the main one. The length is a multiple of one instruction's K: 16,
-        /// or 8 for `tf32`. Default for FP32 emulation: one instruction's K, or the tile's K under
+        /// this accumulator to the main one. The length is a multiple of one instruction's K: 16, 8
+        /// for `tf32`, or 32 for 8-bit elements. Default for FP32 emulation: one instruction's K, or the tile's K under
         /// `mma: wgmma`. Default for other arithmetic: all of K. Smaller values are more accurate
         /// and cost more additions.
         promote(u32): Option<u32> = None, "promote{}",
@@ -133,7 +135,7 @@ spec! {
         /// warp.
         ldmatrix(bool): bool = false, "ldmatrix", on TENSOR_CORES;
         /// Tensor core instruction. `wgmma` reads matrices of 16-bit elements themselves, in any
-        /// layout. Of matrices of `f32` it reads converted copies, which a launch before the GEMM
+        /// layout, and matrices of 8-bit elements under `layout: nt`. Of matrices of `f32` it reads converted copies, which a launch before the GEMM
         /// writes. The copies are K-major, and rounded or split according to `arith`.
         mma(Instruction): Instruction = Instruction::Sync, "{}", on TENSOR_CORES;
         /// Place where A and B are converted to the format of `arith`, or split. It does not change
@@ -318,7 +320,7 @@ impl SgemmSpec {
 
     /// Returns the K of one step of a thread: 1, or the K of a matrix instruction.
     pub(crate) fn k_per_step(&self) -> u32 {
-        self.arith.format().map_or(1, |format| format.terms() as u32)
+        self.formats().map_or(1, |[format, _]| format.terms() as u32)
     }
 
     /// Returns the number of steps of a thread in a tile. The tile's K must be divisible by the
@@ -375,12 +377,7 @@ impl SgemmSpec {
     /// Returns true if `wgmma` reads A and B themselves, because their elements have the format of
     /// `arith`.
     pub fn reads_matrices(&self) -> bool {
-        let has_format = match self.arith {
-            Arith::Bf16 => self.a == MatrixType::Bf16,
-            Arith::F16 => self.a == MatrixType::F16,
-            _ => false,
-        };
-        self.is_wgmma() && has_format
+        self.is_wgmma() && Arith::of_types(self.a, self.b) == Some(self.arith)
     }
 
     /// Returns the distribution of K among blocks according to `split_k` and `stream_k`.

@@ -35,6 +35,8 @@ pub(crate) struct Key<S: 'static> {
     pub least: Option<(u32, &'static str)>,
     /// Kernels that the key acts on; `None` for all of the family.
     pub acts_on: Option<ActsOn<S>>,
+    /// Sets the key from other keys, if it is absent.
+    pub follows: Option<fn(&mut S)>,
     /// Effect of the key on the result; `None` if the key only changes how the result is computed.
     pub what: Option<What<S>>,
     /// True if a spec begins with the value alone, without the key's name.
@@ -150,6 +152,12 @@ pub(crate) trait Table: Spec + Default {
         Self::KEYS.iter().find(differs).map(|key| key.name)
     }
 
+    /// Sets keys whose values follow from other keys, unless they are given.
+    fn complete(&mut self, is_given: impl Fn(&str) -> bool) {
+        let absent = Self::KEYS.iter().filter(|key| !is_given(key.name));
+        absent.filter_map(|key| key.follows).for_each(|follows| follows(self));
+    }
+
     /// Returns this spec with every key that affects the result copied from `what`.
     fn computing(mut self, what: &Self) -> Self {
         let keys = Self::KEYS.iter().filter(|key| key.what.is_some());
@@ -218,7 +226,8 @@ pub(crate) fn given_name(family: &str, name: &str) -> String {
 ///
 /// A row has the key's name, the type that the setter takes, the field's type, the default, and the
 /// key's tag in a derived kernel name. Optional parts follow: the smallest valid number with the
-/// reason (`least`), the kernels on which the key acts (`on`), the key's spelling if it cannot be a
+/// reason (`least`), the kernels on which the key acts (`on`), a function that sets an absent key
+/// from other keys (`follows`), the key's spelling if it cannot be a
 /// field's name (`called`), and a mark if a spec begins with the value alone (`bare`).
 ///
 /// `what` marks a key that affects the result. Specs that differ only in unmarked keys compute the
@@ -231,6 +240,7 @@ macro_rules! spec {
             $key:ident($set:ty): $ty:ty = $default:expr, $tag:literal
                 $(, least $least:literal $why:literal)?
                 $(, on $on:expr)?
+                $(, follows $follows:expr)?
                 $(, called $called:literal)?
                 $(, bare $bare:literal)?
                 $(, what $(($($typed:ident),+))? $(as $same:expr)?)?;
@@ -313,6 +323,7 @@ macro_rules! spec {
                     meaning: concat!($($meaning),*),
                     $(least: Some(($least, $why)),)?
                     $(acts_on: Some($on),)?
+                    $(follows: Some($follows),)?
                     $(name: $called,)?
                     $(is_bare: $bare,)?
                     $(what: Some($crate::spec::table::What {
@@ -362,6 +373,7 @@ macro_rules! spec {
             smallest: |spec| $crate::spec::table::KeyValue::smallest(&spec.$key),
             least: None,
             acts_on: None,
+            follows: None,
             what: None,
             is_bare: false,
             take: |spec, other| spec.$key = other.$key.clone(),

@@ -98,7 +98,7 @@ pub fn all() -> Result<Vec<PinnedSpec>, SpecErrors> {
 ///
 /// # Errors
 /// Returns an error if the generator has a bug.
-pub fn untimed() -> Result<[PinnedSpec; 16], SpecErrors> {
+pub fn untimed() -> Result<[PinnedSpec; 19], SpecErrors> {
     let gelu: MapSpec = "|x[m, n]| gelu(x), name: gelu".parse()?;
     let norm: MapSpec = "|x[m, n], mean[m], rstd[m], gamma[n]| -> (bf16, f32) \
                          { let t = (x - mean) * rstd; (t * gamma, t) }, name: norm"
@@ -154,6 +154,19 @@ pub fn untimed() -> Result<[PinnedSpec; 16], SpecErrors> {
                               persistent, cluster: 2, batch: grouped, epilogue: |acc, \
                               bias[batch, n]| relu(acc + bias), name: experts"
         .parse()?;
+    let fp8: SgemmSpec = "a: e4m3, b: e5m2, c: bf16, layout: nt, tile: 128x128x128, raster: 8, \
+                          float4, promote: 128, mma: wgmma, copy: tma, stages: 4, producer, \
+                          persistent, epilogue: |acc, scale_a[m], scale_b[n]| acc * scale_a * \
+                          scale_b, name: fp8"
+        .parse()?;
+    let int8: SgemmSpec =
+        "a: i8, b: i8, c: f32, layout: nt, tile: 128x128x128, float4, mma: wgmma, \
+                           copy: tma, stages: 3, producer, split_k: 2, epilogue: |acc, \
+                           scale_a[m], scale_b[n]| acc * scale_a * scale_b, name: int8"
+            .parse()?;
+    let bytes: SgemmSpec =
+        "a: u8, b: i8, c: i32, layout: nn, tile: 32x32x16, thread: 4x4, float4, name: bytes"
+            .parse()?;
     Ok([
         PinnedSpec::new("map", "gelu", &gelu)?,
         PinnedSpec::new("map", "norm", &norm)?,
@@ -171,6 +184,9 @@ pub fn untimed() -> Result<[PinnedSpec; 16], SpecErrors> {
         PinnedSpec::new("typed", "decode", &decode)?,
         PinnedSpec::new("typed", "heads", &heads)?,
         PinnedSpec::new("typed", "experts", &experts)?,
+        PinnedSpec::new("typed", "fp8", &fp8)?,
+        PinnedSpec::new("typed", "int8", &int8)?,
+        PinnedSpec::new("typed", "bytes", &bytes)?,
     ])
 }
 

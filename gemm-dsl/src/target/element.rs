@@ -1,6 +1,7 @@
 //! Rust types of array elements.
 
 use super::types::Elem;
+use crate::target::fp8::{e4m3, e5m2};
 use half::{bf16, f16};
 use std::fmt;
 
@@ -45,6 +46,8 @@ elements! {
     f32 = F32, |v| v.to_bits().into(), |b| f32::from_bits(b as u32);
     f16 = F16, |v| v.to_bits().into(), |b| f16::from_bits(b as u16);
     bf16 = Bf16, |v| v.to_bits().into(), |b| bf16::from_bits(b as u16);
+    e4m3 = E4m3, |v| v.to_bits().into(), |b| e4m3::from_bits(b as u8);
+    e5m2 = E5m2, |v| v.to_bits().into(), |b| e5m2::from_bits(b as u8);
     i64 = I64, |v| v as u64, |b| b as i64;
     u64 = U64, |v| v, |b| b;
     i32 = I32, |v| v as u32 as u64, |b| b as i32;

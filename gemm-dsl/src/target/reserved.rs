@@ -48,7 +48,7 @@ pub(crate) const CUDA: &str = "\
     copy_async_4 copy_async_4_if copy_async_4_or_zero copy_async_8 copy_async_8_if \
     copy_async_8_or_zero copy_commit copy_wait descriptor_128 descriptor_32 descriptor_64 dim3 \
     double2 fabs fabsf fence_acq_rel fence_acq_rel_block fence_mbarrier_init fence_proxy_async \
-    fewer_registers float2 float3 float4 floor floorf fma fmaf fmaxf fminf from_bf16 from_f16 \
+    fewer_registers float2 float3 float4 floor floorf fma fmaf fmaxf fminf from_bf16 from_e4m3 from_e5m2 from_f16 \
     gridDim int4 load16 load4 load_matrix_x1 load_matrix_x1_transposed load_matrix_x2 \
     load_matrix_x2_transposed load_matrix_x4 load_matrix_x4_transposed longlong2 main \
     make_double2 make_float4 make_int4 make_longlong2 make_uint4 make_ulonglong2 maximum \
@@ -57,7 +57,7 @@ pub(crate) const CUDA: &str = "\
     more_registers named_arrive named_barrier pack_bf16 pack_f16 rint rintf shared \
     shared_memory size_t store16 store4 store_async store_remote store_remote_16 \
     tensor_copy_2d tensor_copy_3d tensor_multicast_2d tensor_multicast_3d threadIdx \
-    to_bf16 to_f16 to_tf32 trunc truncf uint4 ulonglong2 warpSize wgmma_commit wgmma_fence \
+    to_bf16 to_e4m3 to_e5m2 to_f16 to_tf32 trunc truncf uint4 ulonglong2 warpSize wgmma_commit wgmma_fence \
     wgmma_keep wgmma_wait";
 
 /// Returns true if C++, CUDA or a device function of a source may use the name.
@@ -70,8 +70,13 @@ pub(crate) fn is_reserved(name: &str) -> bool {
 /// Returns true for the function of a `wgmma` instruction, such as `wgmma_bf16_n128`.
 fn is_wgmma(name: &str) -> bool {
     let shape = name.strip_prefix("wgmma_").and_then(|rest| rest.split_once("_n"));
-    shape.is_some_and(|(format, columns)| {
-        Format::ALL.iter().any(|known| known.name() == format)
+    shape.is_some_and(|(formats, columns)| {
+        let is_format = |format: &str| Format::ALL.iter().any(|known| known.name() == format);
+        let columns = ["_mn_a", "_mn_b", "_mn_ab"]
+            .iter()
+            .find_map(|order| columns.strip_suffix(order))
+            .unwrap_or(columns);
+        formats.split('_').all(is_format)
             && columns.parse().is_ok_and(|n: u32| {
                 n.is_multiple_of(8) && (8..=256).contains(&n) && n.to_string() == columns
             })

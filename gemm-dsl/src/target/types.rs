@@ -14,6 +14,12 @@ pub enum Elem {
     F16,
     /// Upper half of a binary32. It can only be stored and converted; there is no arithmetic on it.
     Bf16,
+    /// Float with 3 bits of fraction ([`e4m3`](crate::target::fp8::e4m3)). It can only be stored
+    /// and converted; there is no arithmetic on it.
+    E4m3,
+    /// Float with 2 bits of fraction ([`e5m2`](crate::target::fp8::e5m2)). It can only be stored
+    /// and converted; there is no arithmetic on it.
+    E5m2,
     I64,
     U64,
     I32,
@@ -59,6 +65,8 @@ impl Elem {
             Elem::Tf32 => ("tf32", 4, Float, false),
             Elem::F16 => ("f16", 2, Float, false),
             Elem::Bf16 => ("bf16", 2, Float, false),
+            Elem::E4m3 => ("e4m3", 1, Float, false),
+            Elem::E5m2 => ("e5m2", 1, Float, false),
             Elem::I64 => ("i64", 8, Signed, true),
             Elem::U64 => ("u64", 8, Unsigned, true),
             Elem::I32 => ("i32", 4, Signed, true),
@@ -78,20 +86,26 @@ impl Elem {
             Format::Bf16 => &[Elem::Bf16],
             Format::F16 => &[Elem::F16],
             Format::Tf32 => &[Elem::F32, Elem::Tf32],
+            Format::E4m3 => &[Elem::E4m3],
+            Format::E5m2 => &[Elem::E5m2],
+            Format::I8 => &[Elem::I8],
+            Format::U8 => &[Elem::U8],
         }
     }
 
     /// Element type of the splits of a matrix in this format.
-    pub(crate) const fn from_format(format: Format) -> Self {
+    pub const fn from_format(format: Format) -> Self {
         Self::of_format(format)[0]
     }
 
-    pub const ALL: [Elem; 13] = [
+    pub const ALL: [Elem; 15] = [
         Elem::F64,
         Elem::F32,
         Elem::Tf32,
         Elem::F16,
         Elem::Bf16,
+        Elem::E4m3,
+        Elem::E5m2,
         Elem::I64,
         Elem::U64,
         Elem::I32,

@@ -60,7 +60,7 @@ fn function() -> Result<Encode> {
 /// `CUtensorMapDataType` of an element type.
 fn data_type(elem: Elem) -> c_int {
     match elem {
-        Elem::I8 | Elem::U8 => 0,
+        Elem::I8 | Elem::U8 | Elem::E4m3 | Elem::E5m2 => 0,
         Elem::I16 | Elem::U16 => 1,
         Elem::U32 => 2,
         Elem::I32 => 3,

@@ -14,7 +14,6 @@ use gemm_dsl::ir::VerifiedProgram;
 use gemm_dsl::plan::{KernelKind, Pipeline, SgemmPlan};
 use gemm_dsl::spec::{Copies, Factor, SgemmSpec, SplitK};
 use gemm_dsl::tables::{SgemmShape, Target};
-use gemm_dsl::target::Format;
 use gemm_dsl::target::arch::{LARGEST, LINE_SECTORS, SECTOR_BYTES, THREAD_REGISTERS, WARP};
 use gemm_perf::{DEVICES, DeviceModel, H200, LaunchLoad, Reads, Waits, Work, predict_program};
 use std::time::Duration;
@@ -188,7 +187,7 @@ pub fn gemm_loads(spec: &SgemmSpec, shape: &SgemmShape, sms: u32) -> Result<Vec<
             .then(a.launch.work.fma.total_cmp(&b.launch.work.fma))
     };
     // The counters do not depend on the format, but the model's rates are those of 16-bit formats.
-    let relative_time = spec.arith.format().map_or(1.0, Format::relative_time);
+    let relative_time = spec.formats().map_or(1.0, |[format, _]| format.relative_time());
     for other in &mut all {
         other.launch.reads.once = f64::from(SECTOR_BYTES) * other.launch.work.sectors;
         other.launch.work.mma_flops *= relative_time;

@@ -27,7 +27,7 @@ const EXTENTS: [[usize; 3]; 3] = [[150, 104, 296], [256, 256, 1024], [64, 24, 8]
 pub fn trials() -> Vec<Trial> {
     let shapes = [(2, 1, 64), (3, 2, 128), (4, 2, 24), (3, 1, 256)];
     let mut products = Vec::new();
-    for format in Format::ALL {
+    for format in Format::FROM_F32 {
         for (stages, consumers, columns) in shapes {
             let product = Product { format, stages, consumers, columns, ..Product::default() };
             products.push((format!("{consumers}x{columns}_{stages}"), product, EXTENTS.to_vec()));
@@ -44,7 +44,7 @@ pub fn trials() -> Vec<Trial> {
             extents.iter().try_for_each(|extents| multiplies(&product, &kernel, *extents, device))
         })
     });
-    let clusters = Format::ALL.into_iter().flat_map(|format| {
+    let clusters = Format::FROM_F32.into_iter().flat_map(|format| {
         let ends = [(2, End::Barrier), (2, End::Drain), (4, End::Barrier), (8, End::Barrier)];
         ends.map(|(cluster, end)| {
             let name = format!("clusters::{}_{cluster}_{end:?}", format.name()).to_lowercase();

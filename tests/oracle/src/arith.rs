@@ -153,6 +153,7 @@ impl Cores {
                 Format::Bf16 => bf16::from_f32(value).to_bits().into(),
                 Format::F16 => f16::from_f32(value).to_bits().into(),
                 Format::Tf32 => value.to_bits(),
+                other => unreachable!("no number in `f32` is converted to {other:?}"),
             },
         )
     }
@@ -165,10 +166,7 @@ fn exponent(value: f32) -> i32 {
 
 /// Extent of K of one matrix instruction.
 fn terms_of(format: Format) -> usize {
-    match format {
-        Format::Bf16 | Format::F16 => 16,
-        Format::Tf32 => 8,
-    }
+    256 / format.bits() as usize
 }
 
 /// Splits a number into components of a smaller format, the largest first. Their sum approximates

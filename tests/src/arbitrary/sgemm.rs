@@ -1,6 +1,7 @@
 //! Random GEMMs.
 
 use super::{repaired, values, with};
+use gemm_dsl::ir::Elem;
 use gemm_dsl::spec::{
     Arith, Block, Convert, Copies, GemmLayout, Instruction, Lanes, MatrixType, Rect, SgemmSpec,
     Spec, Tile, newer_word,
@@ -89,25 +90,33 @@ pub fn typed(threads: u32) -> impl Strategy<Value = SgemmSpec> {
         with(spec.copy(Copies::Tma), &values)
     });
     let spec = prop_oneof![3 => sgemm(threads), 2 => on_tensor_cores];
-    let types = (select(MatrixType::ALL), select(MatrixType::ALL));
-    (spec, types).prop_filter_map("the spec cannot be repaired", move |(mut spec, (a, c))| {
-        let (half, arith) = match a {
-            MatrixType::F16 => (MatrixType::F16, Arith::F16),
-            _ => (MatrixType::Bf16, Arith::Bf16),
-        };
-        let a = if spec.is_wgmma() { half } else { a };
-        if spec.is_wgmma() {
+    let types = [(); 3].map(|()| select(MatrixType::ALL));
+    (spec, types).prop_filter_map("the spec cannot be repaired", move |(mut spec, [a, b, c])| {
+        let a = if a == MatrixType::I32 { MatrixType::I8 } else { a };
+        let is_read = Arith::of_types(a, a).is_some();
+        let a = if spec.is_wgmma() && !is_read { MatrixType::Bf16 } else { a };
+        // The types of A and B differ if the instruction allows it.
+        let b = Arith::of_types(a, b).map_or(a, |_| b);
+        if let Some(arith) = Arith::of_types(a, b).filter(|_| spec.is_wgmma()) {
             spec = spec.copy(Copies::Tma).arith(arith);
             spec.batch = None;
+            let bytes = a.elem().size();
             // Rows of B have at least 16 columns.
-            if spec.warp.is_some_and(|warp| !warp.n.is_multiple_of(16)) {
+            if bytes == 1 || spec.warp.is_some_and(|warp| !warp.n.is_multiple_of(16)) {
                 spec = spec.layout(GemmLayout::Nt);
             }
             if spec.swap_ab && spec.tile.is_some_and(|tile| !tile.m.is_multiple_of(16)) {
                 spec = spec.layout(GemmLayout::Nt);
             }
+            spec.tile = spec.tile.map(|tile| Tile { k: tile.k * 2 / bytes, ..tile });
+            spec.promote = spec.promote.map(|promote| promote * 2 / bytes);
         }
-        let mut spec = spec.a(a).b(a).c(c).scaled(false);
+        let c = match (a.elem().is_float(), c.elem()) {
+            (true, c) if !c.is_float() => MatrixType::F32,
+            (false, Elem::I8 | Elem::U8) => MatrixType::I32,
+            _ => c,
+        };
+        let mut spec = spec.a(a).b(b).c(c).scaled(false);
         spec.epilogue = None;
         let spec = repaired(spec, |spec| spec.plan().map(drop), suit)?;
         (spec.plan().ok()?.threads() <= threads).then_some(spec)
@@ -220,7 +229,7 @@ fn tiled() -> impl Strategy<Value = (Kind, SgemmSpec)> {
 
 /// Kernels whose warps use tensor cores.
 fn matrices() -> impl Strategy<Value = (Kind, SgemmSpec)> {
-    let by_lanes = Arith::ALL[1..].iter().filter(|arith| !arith.is_scaled());
+    let by_lanes = Arith::ALL.iter().filter(|arith| arith.format().is_some() && !arith.is_scaled());
     let arith = select(by_lanes.copied().collect::<Vec<_>>());
     let warp = (select(vec![16, 32]), select(vec![8, 16, 24]));
     let warps = (1..=2u32, 1..=2u32, select(vec![1, 1, 1, 2, 3]));
@@ -257,7 +266,9 @@ fn matrices() -> impl Strategy<Value = (Kind, SgemmSpec)> {
 
 /// Kernels whose warpgroups use tensor cores.
 fn warpgroups() -> impl Strategy<Value = (Kind, SgemmSpec)> {
-    let arith = select(Arith::ALL[1..].to_vec());
+    let arith = select(
+        Arith::ALL.iter().copied().filter(|arith| arith.format().is_some()).collect::<Vec<_>>(),
+    );
     let tile = (1..=2u32, select(vec![8, 16, 24, 32]), 1..=2u32, select(vec![32, 64, 128]));
     let copies = (any::<bool>(), any::<bool>(), select(vec![None, Some(2), Some(3)]));
     let swap_ab = select(vec![false, false, true]);

@@ -1,5 +1,6 @@
 //! Element types of the matrices of a GEMM.
 
+use gemm_runtime::fp8::{e4m3, e5m2};
 use gemm_runtime::half::bf16;
 use gemm_runtime::{Gemm, SgemmKernel, gemm_kernel, sgemm_kernel};
 
@@ -24,5 +25,20 @@ const _: Gemm<bf16, bf16, f32> = gemm_kernel!(
 const _: Gemm<bf16, bf16, f32> = gemm_kernel!(
     a: bf16, b: bf16, layout: tn, tile: 24x64x64, swap_ab, arith: bf16, mma: wgmma, copy: tma
 );
+const _: Gemm<e4m3, e4m3, f32> =
+    gemm_kernel!(a: e4m3, b: e4m3, tile: 64x32x128, mma: wgmma, copy: tma);
+const _: Gemm<e5m2, e5m2, f32> =
+    gemm_kernel!(a: e5m2, b: e5m2, tile: 64x32x128, mma: wgmma, copy: tma, layout: tn);
+const _: Gemm<e4m3, e4m3, f32> =
+    gemm_kernel!(a: e4m3, b: e4m3, layout: nt, tile: 64x32x64, warp: 16x16, arith: fp8);
+const _: Gemm<bf16, bf16, f32> =
+    gemm_kernel!(a: bf16, b: bf16, tile: 64x32x64, arith: fp8, mma: wgmma, copy: tma);
+const _: Gemm<i8, i8, i8> = gemm_kernel!(a: i8, b: i8, c: i8);
+const _: Gemm<i32, i32, i32> = gemm_kernel!(a: i32, b: i32, c: i32);
+const _: Gemm<i8, i8, i32> = gemm_kernel!(a: i8, b: i8, c: i32, epilogue: |acc| acc * 2.0);
+const _: Gemm<bf16, bf16, i32> = gemm_kernel!(a: bf16, b: bf16, c: i32);
+const _: Gemm<i8, u8, i32> =
+    gemm_kernel!(a: i8, b: u8, c: i32, layout: nt, tile: 64x40x128, mma: wgmma, copy: tma);
+const _: Gemm<e4m3, bf16, f32> = gemm_kernel!(a: e4m3, b: bf16);
 
 fn main() {}

@@ -38,6 +38,8 @@ fn element(elem: Elem, random: u64) -> u64 {
         Elem::F32 | Elem::Tf32 => (23, 32, 126),
         Elem::F16 => (10, 16, 14),
         Elem::Bf16 => (7, 16, 126),
+        Elem::E4m3 => (3, 8, 6),
+        Elem::E5m2 => (2, 8, 14),
         _ => return random % INTEGERS,
     };
     let fraction = random >> 8 & ((1 << mantissa) - 1);

@@ -3,6 +3,7 @@
 use crate::error::FaultKind;
 use gemm_dsl::ir::{Elem, Ty};
 use gemm_dsl::target::Format;
+use gemm_dsl::target::fp8::{e4m3, e5m2};
 use gemm_dsl::target::intrinsic::{CANONICAL_NAN, CanonicalFloat};
 use half::{bf16, f16};
 
@@ -60,6 +61,8 @@ fn read(elem: Elem, bits: u64) -> DecodedNumber {
         Elem::F32 | Elem::Tf32 => DecodedNumber::Single(f32::from_bits(bits as u32)),
         Elem::F16 => DecodedNumber::Single(f16::from_bits(bits as u16).to_f32().canonical()),
         Elem::Bf16 => DecodedNumber::Single(bf16::from_bits(bits as u16).to_f32()),
+        Elem::E4m3 => DecodedNumber::Single(e4m3::from_bits(bits as u8).to_f32().canonical()),
+        Elem::E5m2 => DecodedNumber::Single(e5m2::from_bits(bits as u8).to_f32().canonical()),
         Elem::I64 => DecodedNumber::Integer((bits as i64).into()),
         Elem::U64 => DecodedNumber::Integer(bits.into()),
         Elem::I32 | Elem::I16 | Elem::I8 => DecodedNumber::Integer((bits as i32).into()),
@@ -90,6 +93,8 @@ fn single(to: Elem, value: f32) -> u64 {
         Elem::F16 => f16::from_f32(value).to_bits().into(),
         Elem::Bf16 if value.is_nan() => NAN_OF_HALF,
         Elem::Bf16 => bf16::from_f32(value).to_bits().into(),
+        Elem::E4m3 => e4m3::from_f32(value).to_bits().into(),
+        Elem::E5m2 => e5m2::from_f32(value).to_bits().into(),
         Elem::Tf32 if value.is_nan() => CANONICAL_NAN.into(),
         Elem::Tf32 if value.is_infinite() => bits.into(),
         // Rounds to nearest, with ties away from zero.

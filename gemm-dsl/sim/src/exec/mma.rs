@@ -64,7 +64,7 @@ impl Machine<'_> {
                 sums[at(lane, sum)] = regs.lanes[slot as usize].0[lane];
             }
         }
-        rules.add_products(self.arch, mma.format, &b, &a, &mut sums);
+        rules.add_products(self.arch, [mma.format; 2], &b, &a, &mut sums);
         for (lane, slots) in slots.into_iter().enumerate() {
             for (sum, slot) in slots.into_iter().enumerate() {
                 regs.lanes[slot as usize].0[lane] = sums[at(lane, sum)];

@@ -143,9 +143,9 @@ impl Machine<'_> {
     ) -> Result<(), BoxedTrap> {
         self.converged(NAME, mask)?;
         let accumulates = self.pred(&wgmma.accumulate, regs, mask)?;
-        let (format, columns) = (wgmma.format, wgmma.columns);
-        let a = self.tile(&wgmma.a, Matrix::ROWS, format, regs)?;
-        let b = self.tile(&wgmma.b, columns, format, regs)?;
+        let ([of_a, of_b], columns) = (wgmma.formats, wgmma.columns);
+        let a = self.tile(&wgmma.a, Matrix::ROWS, of_a, regs)?;
+        let b = self.tile(&wgmma.b, columns, of_b, regs)?;
         if accumulates != 0 && accumulates != ALL {
             return Err(trap(accumulates.trailing_zeros(), FaultKind::OperandsDiffer));
         }
@@ -159,15 +159,15 @@ impl Machine<'_> {
         let tiles = match known {
             Some(tiles) => tiles,
             None => {
-                let a = self.decoded(&a, Matrix::ROWS, format);
-                let b = Lines::new(&self.decoded(&b, columns, format), columns as usize);
+                let a = self.decoded(&a, Matrix::ROWS, of_a);
+                let b = Lines::new(&self.decoded(&b, columns, of_b), columns as usize);
                 let tiles = Rc::new(OperandTiles { a, b });
                 self.warpgroups.remember(self.warp, &tiles);
                 tiles
             }
         };
         self.warpgroups.forget(self.warp);
-        let (rules, terms) = (self.launch.tensor_cores, format.terms());
+        let (rules, terms) = (self.launch.tensor_cores.of_warpgroups(of_a), of_a.terms());
         let quarter = self.warp as usize % WARPS;
         let rows = &tiles.a[quarter * ROWS * terms..][..ROWS * terms];
         let width = columns as usize;
@@ -183,7 +183,7 @@ impl Machine<'_> {
                 }
             }
         }
-        rules.add_products(self.arch, format, rows, &tiles.b, &mut words);
+        rules.add_products(self.arch, wgmma.formats, rows, &tiles.b, &mut words);
         for (sum, slot) in sums.slots().enumerate() {
             for (lane, word) in regs.lanes[slot as usize].0.iter_mut().enumerate() {
                 *word = words[at(lane, sum)];

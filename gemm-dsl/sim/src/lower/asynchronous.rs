@@ -132,12 +132,20 @@ impl Lowering<'_, '_> {
                 let copy = code::TensorCopy { from, at, tile, swizzle, to, barrier, multicast };
                 Op::TensorCopy(Box::new(copy))
             }
-            Stmt::Wgmma(Wgmma { format, columns, d, a, b, mn_major: [of_a, of_b], accumulate }) => {
+            Stmt::Wgmma(Wgmma {
+                formats,
+                columns,
+                d,
+                a,
+                b,
+                mn_major: [of_a, of_b],
+                accumulate,
+            }) => {
                 let (d, a, b) = (self.fragment(d), self.tile(a, *of_a), self.tile(b, *of_b));
                 let accumulate = self.pred(accumulate);
                 self.cost.add(IrClass::Wgmma);
-                let (format, columns) = (*format, *columns);
-                Op::Wgmma(Box::new(code::Wgmma { format, columns, d, a, b, accumulate }))
+                let (formats, columns) = (*formats, *columns);
+                Op::Wgmma(Box::new(code::Wgmma { formats, columns, d, a, b, accumulate }))
             }
             Stmt::WgmmaSync(sync) => {
                 self.cost.add(IrClass::Sync);

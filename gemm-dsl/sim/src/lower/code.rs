@@ -116,7 +116,7 @@ pub(crate) struct TensorCopy {
 /// Matrix instruction of a warpgroup (`wgmma`).
 #[derive(Clone, Debug)]
 pub(crate) struct Wgmma {
-    pub(crate) format: Format,
+    pub(crate) formats: [Format; 2],
     pub(crate) columns: u32,
     pub(crate) d: Fragment,
     pub(crate) a: Tile,

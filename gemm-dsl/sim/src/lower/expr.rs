@@ -48,12 +48,11 @@ impl Lowering<'_, '_> {
             // A lane has a narrow integer extended to 32 bits, so the integer's own bits must be
             // extracted first.
             Expr::Bitcast(to, e) => match to {
-                Elem::I16 | Elem::U16 | Elem::I8 | Elem::U8 | Elem::F16 | Elem::Bf16 => {
+                elem if elem.size() < 4 => {
                     let vector = self.alone(*to, e);
                     Lane::Part(Box::new(vector), *to, 0)
                 }
-                Elem::F64 | Elem::F32 | Elem::Tf32 => self.lane(e),
-                Elem::I64 | Elem::U64 | Elem::I32 | Elem::U32 => self.lane(e),
+                _ => self.lane(e),
             },
             Expr::Load(access) => {
                 let memory = self.load(access);

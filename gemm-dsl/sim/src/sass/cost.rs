@@ -115,6 +115,8 @@ pub(super) fn conversion(from: Elem, to: Elem) -> u32 {
         _ if is_word(from) && is_word(to) => 0,
         // `F2FP` converts two numbers when it packs them.
         Elem::F16 | Elem::Bf16 => 0,
+        // About ten instructions, one of which converts a binary16.
+        Elem::E4m3 | Elem::E5m2 => 10,
         Elem::F64 | Elem::F32 | Elem::Tf32 => 1,
         Elem::I64 | Elem::U64 | Elem::I32 | Elem::U32 => 1,
         Elem::I16 | Elem::U16 | Elem::I8 | Elem::U8 => 1,

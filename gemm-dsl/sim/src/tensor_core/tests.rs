@@ -1,6 +1,7 @@
 //! Tests of single sums. Test vectors from GPUs are checked elsewhere.
 
 use super::*;
+use gemm_dsl::target::fp8::{e4m3, e5m2};
 
 /// Bits of a number that the format can represent.
 fn word(format: Format, value: f32) -> u32 {
@@ -8,6 +9,9 @@ fn word(format: Format, value: f32) -> u32 {
         Format::Bf16 => value.to_bits() >> 16,
         Format::F16 => u32::from(half::f16::from_f32(value).to_bits()),
         Format::Tf32 => value.to_bits(),
+        Format::E4m3 => e4m3::from_f32(value).to_bits().into(),
+        Format::E5m2 => e5m2::from_f32(value).to_bits().into(),
+        Format::I8 | Format::U8 => value as i32 as u32,
     }
 }
 
@@ -21,14 +25,16 @@ fn dot(rules: AccumulationRules, format: Format, terms: &[(f32, f32)], c: f32) -
 /// Smallest subnormal number of a format.
 fn least(format: Format) -> f32 {
     match format {
-        Format::Bf16 | Format::Tf32 => f32::from_bits(1 << (FRACTION - format.layout().fraction)),
+        Format::Bf16 => f32::from_bits(1 << 16),
+        Format::Tf32 => f32::from_bits(1 << 13),
         Format::F16 => 2_f32.powi(-24),
+        other => unreachable!("{other:?}"),
     }
 }
 
 #[test]
 fn exact_sums_are_unchanged() {
-    for format in Format::ALL {
+    for format in Format::FROM_F32 {
         for rules in [AccumulationRules::SM_80, AccumulationRules::SM_90] {
             assert_eq!(dot(rules, format, &[(3.0, 5.0), (-2.0, 4.0)], 0.5), 7.5);
             assert_eq!(dot(rules, format, &[(1.5, 1.5); 40], 1.0), 91.0);
@@ -42,7 +48,7 @@ fn exact_sums_are_unchanged() {
 
 #[test]
 fn sums_are_cut_towards_zero() {
-    for format in Format::ALL {
+    for format in Format::FROM_F32 {
         // Adds 2^24 and 1.5: more than half a unit in the last place of the sum.
         for sign in [1.0_f32, -1.0] {
             let large = sign * 16_777_216.0;
@@ -62,7 +68,7 @@ fn groups_are_as_long_as_they_are() {
     for (rules, terms) in
         [(AccumulationRules::SM_80, [8, 8, 4]), (AccumulationRules::SM_90, [16, 16, 8])]
     {
-        for (format, terms) in Format::ALL.into_iter().zip(terms) {
+        for (format, terms) in Format::FROM_F32.into_iter().zip(terms) {
             assert_eq!(rules.terms(format), terms);
             // Adds 2^24 and 1: the 1 is truncated at the end of a group unless another term has
             // cancelled 2^24 before.
@@ -78,7 +84,7 @@ fn groups_are_as_long_as_they_are() {
 #[test]
 fn non_finite_operands_give_the_expected_bits() {
     let (inf, nan) = (f32::INFINITY, f32::from_bits(0xffc1_2000));
-    for format in Format::ALL {
+    for format in Format::FROM_F32 {
         let of = |terms: &[(f32, f32)], c: f32| {
             dot(AccumulationRules::SM_90, format, terms, c).to_bits()
         };
@@ -105,7 +111,7 @@ fn non_finite_operands_give_the_expected_bits() {
 
 #[test]
 fn a_sum_without_a_bit_is_zero_above() {
-    for format in Format::ALL {
+    for format in Format::FROM_F32 {
         let of = |terms: &[(f32, f32)], c: f32| {
             dot(AccumulationRules::SM_90, format, terms, c).to_bits()
         };
@@ -150,4 +156,57 @@ fn architectures_have_their_rules() {
         [90, 100, 120].map(AccumulationRules::for_arch),
         [Some(AccumulationRules::SM_90); 3]
     );
+}
+
+/// Sum of products of 8-bit floats, given by their bits.
+fn fp8(formats: [Format; 2], terms: &[(u32, u32)], c: f32) -> f32 {
+    let decoded = |nth: usize, word| MmaOperand::decode(formats[nth], word);
+    let a: Vec<MmaOperand> = terms.iter().map(|(a, _)| decoded(0, *a)).collect();
+    let b: Vec<MmaOperand> = terms.iter().map(|(_, b)| decoded(1, *b)).collect();
+    f32::from_bits(AccumulationRules::FP8.dot_of(formats, &a, &b, c.to_bits()))
+}
+
+/// On an H200, `wgmma` keeps 13 bits below the leading one of the largest term, and of the sum.
+#[test]
+fn sums_of_8_bit_floats_keep_13_bits() {
+    const ONE: [u32; 2] = [0x38, 0x3c];
+    let (e4m3, e5m2) = (Format::E4m3, Format::E5m2);
+    for formats in [[e4m3; 2], [e5m2; 2], [e4m3, e5m2], [e5m2, e4m3]] {
+        let one = formats.map(|format| ONE[usize::from(format == e5m2)]);
+        let one = (one[0], one[1]);
+        assert_eq!(fp8(formats, &[one; 32], 0.0), 32.0);
+        // The last kept bit of 2^13 is 1, that of 2^14 is 2.
+        assert_eq!(fp8(formats, &[one], 8192.0), 8193.0);
+        assert_eq!(fp8(formats, &[one], 16384.0), 16384.0);
+        // Two ones are lost one by one. The sum is truncated after an exact addition.
+        assert_eq!(fp8(formats, &[one, one], 16384.0), 16384.0);
+        assert_eq!(fp8(formats, &[one, one], 16383.0), 16384.0);
+        assert_eq!(fp8(formats, &[one], 16383.0), 16384.0);
+        // The addend alone loses its low bits, towards zero.
+        assert_eq!(fp8(formats, &[], 1.0 + f32::EPSILON), 1.0);
+        assert_eq!(fp8(formats, &[(0, 0)], -1.999_999), -(2.0 - 2f32.powi(-13)));
+        assert_eq!(fp8(formats, &[(0, 0)], f32::from_bits(1)).to_bits(), 0);
+        // NaN; the greatest bits of e5m2 are NaN, and 0x7c is infinity there, a number in e4m3.
+        assert_eq!(fp8(formats, &[(0x7f, one.1)], 0.0).to_bits(), CANONICAL_NAN);
+        let large = fp8(formats, &[(0x7c, one.1)], 0.0);
+        assert_eq!(large, if formats[0] == e5m2 { f32::INFINITY } else { 384.0 });
+    }
+    // Subnormal numbers: 2^-9 squared, and 2^-16 squared.
+    assert_eq!(fp8([e4m3; 2], &[(1, 1)], 0.0), 2f32.powi(-18));
+    assert_eq!(fp8([e5m2; 2], &[(1, 0x81)], 0.0), -2f32.powi(-32));
+}
+
+/// Sums of integers are exact modulo 2^32.
+#[test]
+fn sums_of_bytes_wrap() {
+    let of = |formats: [Format; 2], a: u32, b: u32, c: u32| {
+        let (a, b) = (MmaOperand::decode(formats[0], a), MmaOperand::decode(formats[1], b));
+        AccumulationRules::SM_90.dot_of(formats, &[a; 32], &[b; 32], c)
+    };
+    let (i8, u8) = (Format::I8, Format::U8);
+    assert_eq!(of([i8; 2], 0x80, 0x80, 0), 32 * 128 * 128);
+    assert_eq!(of([i8; 2], 0x80, 0x7f, 5) as i32, 5 - 32 * 128 * 127);
+    assert_eq!(of([u8; 2], 0xff, 0xff, 0), 32 * 255 * 255);
+    assert_eq!(of([u8, i8], 0xff, 0xff, 0) as i32, -32 * 255);
+    assert_eq!(of([i8; 2], 1, 1, 0x7fff_ffff) as i32, i32::MIN + 31);
 }

@@ -1,9 +1,9 @@
 //! Device functions of asynchronous units, with one PTX instruction each: names and definitions.
 
 use super::{HelperFamily, cluster, head};
-use crate::cuda::types::{MBARRIER, TENSOR_MAP};
+use crate::cuda::types::{MBARRIER, TENSOR_MAP, element_type};
 use crate::ir::{
-    Descriptor, Expr, Kernel, MbarrierOp, ParamKind, ProxyFence, Stmt, TensorSwizzle, Wgmma,
+    Descriptor, Elem, Expr, Kernel, MbarrierOp, ParamKind, ProxyFence, Stmt, TensorSwizzle, Wgmma,
     WgmmaSync,
 };
 use crate::target::Format;
@@ -53,15 +53,20 @@ pub(in crate::cuda) fn descriptor(swizzle: TensorSwizzle, mn_major: bool) -> Str
     format!("{order}descriptor_{}", row_bytes(swizzle))
 }
 
+/// Names of the formats of A and B, or a single one if they have the same.
+fn names([a, b]: [Format; 2]) -> String {
+    if a == b { a.name().to_owned() } else { format!("{}_{}", a.name(), b.name()) }
+}
+
 /// Name of the function for a `wgmma` instruction.
-pub(in crate::cuda) fn wgmma(format: Format, columns: u32, mn_major: [bool; 2]) -> String {
+pub(in crate::cuda) fn wgmma([a, b]: [Format; 2], columns: u32, mn_major: [bool; 2]) -> String {
     let order = match mn_major {
         [false, false] => "",
         [true, false] => "_mn_a",
         [false, true] => "_mn_b",
         [true, true] => "_mn_ab",
     };
-    format!("wgmma_{}_n{columns}{order}", format.name())
+    format!("wgmma_{}_n{columns}{order}", names([a, b]))
 }
 
 pub(in crate::cuda) fn register_limit(more: bool) -> &'static str {
@@ -112,7 +117,7 @@ pub(in crate::cuda) fn definition(k: &Kernel, note: &mut impl FnMut((HelperFamil
                     note((HelperFamily::Descriptor, order), text);
                 }
             }
-            let order = 64 * of.format as u8 + (of.columns / 8) as u8;
+            let order = 32 * of.formats[0] as u8 + (of.columns / 8 - 1) as u8;
             note((HelperFamily::Wgmma, order), wgmma_definition(of, always_accumulates(k)));
         }
         Stmt::WgmmaSync(sync) => {
@@ -122,8 +127,8 @@ pub(in crate::cuda) fn definition(k: &Kernel, note: &mut impl FnMut((HelperFamil
                 WgmmaSync::Wait { accumulators, .. } => (3, WGMMA_WAIT, Some(accumulators)),
             };
             note((HelperFamily::WgmmaSync, order), text.to_owned());
-            if accumulators.is_some_and(|of| !of.is_empty()) {
-                note((HelperFamily::WgmmaSync, 0), WGMMA_KEEP.to_owned());
+            if let Some([first, ..]) = accumulators.map(|of| &of[..]) {
+                note((HelperFamily::WgmmaSync, 0), keep_definition(k[*first].elem));
             }
         }
         Stmt::RegisterLimit(limit) => {
@@ -326,8 +331,16 @@ pub(in crate::cuda) fn always_accumulates(k: &Kernel) -> bool {
 }
 
 fn wgmma_definition(of: &Wgmma, always_accumulates: bool) -> String {
-    let Wgmma { format, columns, mn_major, .. } = *of;
-    let (name, of, terms) = (wgmma(format, columns, mn_major), format.name(), format.terms());
+    let Wgmma { formats, columns, mn_major, .. } = *of;
+    let acc = of.acc();
+    let (name, of, terms) =
+        (wgmma(formats, columns, mn_major), formats[0].name(), formats[0].terms());
+    let of = if formats[0] == formats[1] { of } else { "8-bit" };
+    let [of_a, of_b] = formats.map(Format::ptx);
+    let (register, sum) = match acc {
+        Elem::U32 => ("r", "s32"),
+        _ => ("f", "f32"),
+    };
     let sums = columns / 2;
     let (rows, lines) =
         (Wgmma::ROWS, |width: usize, separator: &str, prefix: &str, f: &dyn Fn(u32) -> String| {
@@ -338,15 +351,17 @@ fn wgmma_definition(of: &Wgmma, always_accumulates: bool) -> String {
             groups.collect::<Vec<_>>().join(&format!("{separator}\n{prefix}"))
         });
     let operands = lines(8, ", \"", "                 \"", &|i| format!("%{i}"));
-    let registers = lines(4, ",", "                   ", &|i| format!("\"+f\"(d[{i}])"));
+    let registers = lines(4, ",", "                   ", &|i| format!("\"+{register}\"(d[{i}])"));
     let [a, b, add] = [0, 1, 2].map(|i| sums + i);
     // Only instructions on 16-bit formats take transposition flags.
-    let (transposed, flags) = match format.bits() {
-        16 => {
+    let (immediates, meaning) = match (formats[0].bits(), formats[0].is_integer()) {
+        (16, _) => {
             let [a, b] = mn_major.map(u8::from);
-            (format!(", {a}, {b}"), ", transpose a, transpose b")
+            let meaning = "// Immediates after p: scale a, scale b, transpose a, transpose b.\n";
+            (format!(", 1, 1, {a}, {b}"), meaning)
         }
-        _ => (String::new(), ""),
+        (_, false) => (", 1, 1".to_owned(), "// Immediates after p: scale a, scale b.\n"),
+        (_, true) => (String::new(), "// Sums wrap modulo 2^32.\n"),
     };
     let (effect, param, predicate, flag) = match always_accumulates {
         true => ("d += a * b", "", "1".to_owned(), ""),
@@ -359,19 +374,21 @@ fn wgmma_definition(of: &Wgmma, always_accumulates: bool) -> String {
     };
     let head = head(
         &name,
-        &format!("float (&d)[{sums}], unsigned long long a, unsigned long long b{param}"),
+        &format!(
+            "{} (&d)[{sums}], unsigned long long a, unsigned long long b{param}",
+            element_type(acc)
+        ),
     );
     format!(
         "\
 // Starts {effect}: m{rows}n{columns}k{terms}, {of} operands in shared memory,
 // given by descriptors. All four warps of a warpgroup issue it together; it runs asynchronously.
-// Immediates after p: scale a, scale b{flags}.
-{head}
+{meaning}{head}
 {{
     asm volatile(\"{{ .reg .pred p; setp.ne.b32 p, {predicate}, 0;\"
-                 \" wgmma.mma_async.sync.aligned.m{rows}n{columns}k{terms}.f32.{of}.{of} {{\"
+                 \" wgmma.mma_async.sync.aligned.m{rows}n{columns}k{terms}.{sum}.{of_a}.{of_b} {{\"
                  \"{operands}}},\"
-                 \" %{a}, %{b}, p, 1, 1{transposed}; }}\"
+                 \" %{a}, %{b}, p{immediates}; }}\"
                  : {registers}
                  : \"l\"(a), \"l\"(b){flag});
 }}
@@ -379,16 +396,21 @@ fn wgmma_definition(of: &Wgmma, always_accumulates: bool) -> String {
     )
 }
 
-const WGMMA_KEEP: &str = "\
+fn keep_definition(acc: Elem) -> String {
+    let (ty, register) = (element_type(acc), if acc == Elem::U32 { "r" } else { "f" });
+    format!(
+        "\
 // Keeps the compiler from moving accumulator accesses across this point: wgmma writes the
 // accumulators asynchronously, which the compiler does not see.
 template <int count>
-__device__ __forceinline__ void wgmma_keep(float (&d)[count])
-{
+__device__ __forceinline__ void wgmma_keep({ty} (&d)[count])
+{{
     #pragma unroll
-    for (int i = 0; i < count; ++i) asm volatile(\"\" : \"+f\"(d[i]) :: \"memory\");
+    for (int i = 0; i < count; ++i) asm volatile(\"\" : \"+{register}\"(d[i]) :: \"memory\");
+}}
+"
+    )
 }
-";
 
 const WGMMA_FENCE: &str = "\
 // Orders accesses to the accumulators before the wgmma instructions that follow.

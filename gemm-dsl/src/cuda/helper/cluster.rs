@@ -150,6 +150,7 @@ fn store_rank(target: &Access) -> u8 {
     let first = |elem: Elem| match elem {
         Elem::Tf32 => Elem::F32,
         Elem::F16 | Elem::Bf16 => Elem::U16,
+        Elem::E4m3 | Elem::E5m2 => Elem::U8,
         elem => elem,
     };
     3 + 2 * first(target.buffer.elem) as u8 + u8::from(target.is_vector())
@@ -183,7 +184,10 @@ fn async_definition(elem: Elem) -> String {
         Elem::F64 => ("f64", "d"),
         Elem::I64 | Elem::U64 => ("b64", "l"),
         Elem::I32 | Elem::U32 => ("b32", "r"),
-        Elem::F16 | Elem::Bf16 | Elem::I16 | Elem::U16 | Elem::I8 | Elem::U8 => {
+        Elem::F16 | Elem::Bf16 | Elem::I16 | Elem::U16 => {
+            unreachable!("verify: an asynchronous store has 4 or 8 bytes")
+        }
+        Elem::E4m3 | Elem::E5m2 | Elem::I8 | Elem::U8 => {
             unreachable!("verify: an asynchronous store has 4 or 8 bytes")
         }
     };

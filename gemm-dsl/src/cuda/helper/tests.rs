@@ -102,7 +102,7 @@ fn kernels() -> Vec<VerifiedKernel> {
         b.push(Stmt::CopyWait { pending: 0.into() });
         _ = b.let_("x", Expr::from(Special::BlockX).min(2));
     }));
-    for format in Format::ALL {
+    for format in Format::FROM_F32 {
         kernels.push(kernel(Elem::F32, |b, _| {
             let mut held = |name, elem, count: usize| {
                 let buffer = b.registers(name, elem, [Expr::I32(count as i32)], "");
@@ -127,17 +127,15 @@ fn kernels() -> Vec<VerifiedKernel> {
         let large = b.shared("large", Elem::F32, [40_000.into()], BufferLayout::row_major(1), "");
         b.store(at(large), 0.0);
     }));
-    kernels.extend(Format::ALL.map(warpgroups));
+    kernels.extend(Format::ALL.map(|format| warpgroups([format; 2])));
+    kernels.push(warpgroups([Format::E4m3, Format::E5m2]));
     kernels.into_iter().flatten().collect()
 }
 
 /// Kernel that uses all asynchronous units.
-fn warpgroups(format: Format) -> Option<VerifiedKernel> {
-    let elem = match format {
-        Format::Bf16 => Elem::Bf16,
-        Format::F16 => Elem::F16,
-        Format::Tf32 => Elem::F32,
-    };
+fn warpgroups(formats: [Format; 2]) -> Option<VerifiedKernel> {
+    let [elem, other] = formats.map(Elem::from_format);
+    let acc = if formats[0].is_integer() { Elem::U32 } else { Elem::F32 };
     let mut b = KernelBuilder::new("k");
     let grid = [Expr::U64(2), Expr::U64(1), Expr::U64(1)];
     b.geometry(Geometry { block: (128, 1), grid, blocks_per_sm: Some(1) });
@@ -177,25 +175,29 @@ fn warpgroups(format: Format) -> Option<VerifiedKernel> {
             swizzle: swizzle.layout(elem),
         };
         let row = dims.last()?.clone();
-        let shared = b.shared(&format!("s{n}"), elem, [1.into(), lines, row], layout, "");
-        let first = || Access::new(shared, [0.into(), 0.into(), 0.into()]);
+        let dims = [1.into(), lines, row];
+        let shared = b.shared(&format!("s{n}"), elem, dims.clone(), layout.clone(), "");
+        let second = b.shared(&format!("t{n}"), other, dims, layout, "");
+        let [first, second] = [shared, second]
+            .map(|shared| move || Access::new(shared, [0.into(), 0.into(), 0.into()]));
         b.tensor_copy(from, vec![0.into(); rank], first(), (barriers, 0.into()));
         b.tensor_multicast(from, vec![0.into(); rank], first(), (barriers, 0.into()), 1);
         b.mbarrier_arrive_expect(barriers, 0, 16);
         b.mbarrier_wait(barriers, 0, 0);
-        for columns in (8..=Wgmma::MOST_COLUMNS).step_by(8) {
+        let known = |columns: &u32| Wgmma::has_columns(formats, *columns);
+        for columns in (8..=Wgmma::MOST_COLUMNS).filter(known) {
             let accumulate = Expr::from(1).lt(2);
             b.if_(accumulate.clone(), |b| {
                 let sums = [Expr::I32(columns as i32 / 2)];
-                let acc = b.zeroed_registers("d", Elem::F32, sums, "");
+                let acc = b.zeroed_registers("d", acc, sums, "");
                 let d = Access::new(acc, [0.into()]);
                 b.wgmma_fence([acc]);
                 b.wgmma(Wgmma {
-                    format,
+                    formats,
                     columns,
                     d,
                     a: first(),
-                    b: first(),
+                    b: second(),
                     mn_major: [false; 2],
                     accumulate,
                 });
@@ -234,9 +236,9 @@ fn taken(text: &str) -> BTreeSet<&str> {
 fn names_used_by_the_source_are_reserved() {
     // Names that the kernels above and the device functions declare, and `pragma`, which is no
     // name.
-    const OWN: [&str; 21] = [
+    const OWN: [&str; 24] = [
         "k", "g", "s", "w", "x", "y", "large", "from", "to", "bits", "d", "a", "b", "m", "r", "s0",
-        "s1", "s2", "words", "complete", "pragma",
+        "s1", "s2", "t0", "t1", "t2", "words", "complete", "pragma",
     ];
     let kernels = kernels();
     let mut all = BTreeSet::new();

@@ -148,15 +148,18 @@ impl Verifier<'_> {
     }
 
     pub(super) fn wgmma(&self, wgmma: &Wgmma) -> VerifyResult {
-        let Wgmma { format, columns, d, a, b, mn_major, accumulate } = wgmma;
+        let Wgmma { formats, columns, d, a, b, mn_major, accumulate } = wgmma;
         self.whole_warpgroups()?;
-        let most = Wgmma::MOST_COLUMNS;
-        require(columns.is_multiple_of(8) && (8..=most).contains(columns), || {
+        let names = || formats.map(Format::name).join(" by ");
+        require(Wgmma::takes(*formats), || format!("a matrix instruction of {}", names()))?;
+        require(Wgmma::has_columns(*formats, *columns), || {
             format!("a matrix instruction of {columns} columns")
         })?;
         require(self.ty(accumulate)? == Ty::Bool, || "the accumulate flag is not Bool".into())?;
         self.access(d)?;
         self.accumulators(d.buffer)?;
+        let acc = self.k.buffers[d.buffer.id].elem;
+        require(acc == wgmma.acc(), || format!("accumulators of {acc} for {}", names()))?;
         let name = &self.k.buffers[d.buffer.id].name;
         let last =
             self.k.buffers[d.buffer.id].dims.last().ok_or("an accumulator that is not an array")?;
@@ -172,8 +175,8 @@ impl Verifier<'_> {
             }
         });
         require(alike, || "matrix instructions that read operands in different orders".into())?;
-        self.operand(*format, a, Wgmma::ROWS, mn_major[0])?;
-        self.operand(*format, b, *columns, mn_major[1])
+        self.operand(formats[0], a, Wgmma::ROWS, mn_major[0])?;
+        self.operand(formats[1], b, *columns, mn_major[1])
     }
 
     /// Checks a tile with `rows` rows of A, or columns of B, in shared memory. A descriptor must be
@@ -212,7 +215,7 @@ impl Verifier<'_> {
         let decl = self.k.buffers.get(buffer.id).ok_or("unknown accumulators")?;
         let name = &decl.name;
         let fits = decl.space == Space::Register
-            && decl.elem == Elem::F32
+            && matches!(decl.elem, Elem::F32 | Elem::U32)
             && decl.layout == BufferLayout::row_major(1);
         require(fits, || format!("{name} holds no accumulators"))?;
         require(self.registers.contains(&buffer), || format!("{name} out of scope"))

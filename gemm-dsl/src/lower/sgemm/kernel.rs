@@ -5,7 +5,7 @@ use super::common::splits;
 use super::direct;
 use super::simt::{naive, staged};
 use super::wgmma;
-use crate::ir::{IrError, KernelBuilder, KernelFamily, Variant, VerifiedKernel};
+use crate::ir::{Elem, IrError, KernelBuilder, KernelFamily, Variant, VerifiedKernel};
 use crate::plan::{KernelKind, SgemmPlan};
 use crate::spec::{Batch, EpilogueInput, GemmLayout, GemmTypes, Lanes};
 
@@ -38,15 +38,15 @@ pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
     };
     let arith = plan.spec().arith;
     let computed = match (arith.format(), arith.is_emulation()) {
-        (None, _) => plan.types().acc.name().to_owned(),
-        _ if plan.spec().reads_matrices() => plan.types().acc.name().to_owned(),
+        (None, _) => plan.types().name_of_sums().to_owned(),
+        _ if plan.spec().reads_matrices() => plan.types().name_of_sums().to_owned(),
         (Some(format), false) => format!("f32 from elements rounded to {}", format.name()),
         (Some(format), true) => {
             format!("f32, each element split into {} x {}", arith.splits(), format.name())
         }
     };
     let GemmTypes { a, b: of_b, acc, c } = plan.types();
-    if [a, of_b, c].iter().any(|elem| *elem != acc) {
+    if acc == Elem::U32 || [a, of_b, c].iter().any(|elem| *elem != acc) {
         b.title(format!("A has elements of {a}, B of {of_b} and {outputs} of {c}."));
     }
     match (plan.splits(), layout_text(plan.layout())) {

@@ -247,10 +247,10 @@ fn epilogue_args(
         };
         match slot {
             spec::ArgSlot::Array(nth) => {
-                bind.push(program.input(Operand::Input(nth), name, plan.types().acc, dims));
+                bind.push(program.input(Operand::Input(nth), name, plan.types().value(), dims));
             }
             spec::ArgSlot::Output(nth) if is_of_row => {
-                let (operand, elem) = (Operand::Output(nth), plan.types().acc);
+                let (operand, elem) = (Operand::Output(nth), plan.types().value());
                 of_rows.push(program.output(operand, name, elem, dims));
             }
             spec::ArgSlot::Output(nth) => {
@@ -258,7 +258,7 @@ fn epilogue_args(
             }
             spec::ArgSlot::Number(_) => {
                 let is_alpha = plan.spec().scaled && name == SgemmSpec::ALPHA;
-                let number = program.argument(name, Ty::Scalar(plan.types().acc));
+                let number = program.argument(name, Ty::Scalar(plan.types().value()));
                 alpha = alpha.or(is_alpha.then_some(number));
             }
         }

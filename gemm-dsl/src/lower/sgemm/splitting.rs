@@ -254,9 +254,9 @@ impl SplitKernel<'_> {
             b.unrolled("j", unit, |b, j| {
                 let number = of(value, j).load();
                 let rounded = match plan.format() {
-                    Format::Bf16 | Format::F16 => number.clone().cast(elem),
                     Format::Tf32 if several => tf32_bits(to_tf32(number.clone())).bitcast(F32),
                     Format::Tf32 => to_tf32_or_nan(number.clone()).bitcast(F32),
+                    _ => number.clone().cast(elem),
                 };
                 b.store(of(words, j), rounded);
                 if several {

@@ -189,9 +189,10 @@ fn tiles(
         };
         let dims: Vec<Expr> = dims.chain(tile).collect();
         let order = (0..dims.len()).collect();
-        let swizzle = t.swizzle(factor).layout(t.elem());
+        let elem = t.factor(factor);
+        let swizzle = t.swizzle(factor).layout(elem);
         let layout = BufferLayout::Array { order, pad: 0.into(), swizzle };
-        b.shared(&format!("{factor}s"), t.elem(), dims, layout, meaning(factor))
+        b.shared(&format!("{factor}s"), elem, dims, layout, meaning(factor))
     });
     (slabs, tiles)
 }

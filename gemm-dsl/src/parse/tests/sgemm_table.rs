@@ -88,7 +88,7 @@ fn a_row_is_sound_for_all_that_comes_to_it() {
 fn rows_emulate_as_far_as_their_table_grants() {
     let bounds = |arith: Arith| arith.error_bound(1000) < 2.0 * Arith::F32.error_bound(1000);
     for class in Accuracy::ALL {
-        for arith in Arith::ALL {
+        for arith in Arith::ALL.iter().filter(|arith| !arith.takes_elements()) {
             let line = SgemmSpec::default().tile(Tile::new(64, 64, 32));
             let line = match arith {
                 Arith::F32 => line.thread(Rect::new(8, 8)),

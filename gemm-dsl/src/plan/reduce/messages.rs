@@ -260,8 +260,10 @@ pub(crate) fn acc_narrow(element: Elem, acc: Elem) -> SpecError {
 /// Accumulator types that represent every element.
 pub(in crate::plan) fn widths(element: Elem) -> &'static str {
     match element {
-        Elem::F16 | Elem::Bf16 | Elem::F32 | Elem::Tf32 => "`acc: f32` or `acc: f64`",
         Elem::F64 => "`acc: f64`",
+        Elem::F32 | Elem::Tf32 | Elem::F16 | Elem::Bf16 | Elem::E4m3 | Elem::E5m2 => {
+            "`acc: f32` or `acc: f64`"
+        }
         Elem::I8 | Elem::I16 | Elem::I32 => "`acc: i32`, `acc: i64`, `acc: f32` or `acc: f64`",
         Elem::U8 | Elem::U16 => {
             "`acc: i32`, `acc: u32`, `acc: i64`, `acc: u64`, `acc: f32` or `acc: f64`"

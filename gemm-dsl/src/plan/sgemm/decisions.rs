@@ -194,9 +194,16 @@ fn wgmma(plan: &WgmmaPlan, list: &mut Decisions) {
         format!("{groups_m} x {groups_n}, each {} x {columns}", Wgmma::ROWS),
     );
     list.say("arithmetic", plan.arith().to_string());
-    let (rows, format) = (Wgmma::ROWS, plan.format().name());
-    list.say("tensor cores", format!("wgmma m{rows}n{columns}k{terms} in {format}"));
-    splitting(&plan.splits(), list);
+    let (rows, formats) = (Wgmma::ROWS, plan.splits().formats());
+    let formats = match formats[0] == formats[1] {
+        true => formats[0].name().to_owned(),
+        false => format!("{} by {}", formats[0].name(), formats[1].name()),
+    };
+    list.say("tensor cores", format!("wgmma m{rows}n{columns}k{terms} in {formats}"));
+    match plan.splits().are_matrices() {
+        true => list.say("A and B", "read as they are, without a preceding launch"),
+        false => splitting(&plan.splits(), list),
+    }
     let promote = match plan.promote() {
         None => "none: tensor cores accumulate all of K".to_owned(),
         Some(terms) => format!("IEEE additions, after every {terms} of K"),

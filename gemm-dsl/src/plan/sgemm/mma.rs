@@ -44,7 +44,7 @@ impl MmaPlan {
         operands: [OperandPlan; 2],
         exchanges: bool,
     ) -> Option<Self> {
-        let (format, warp) = (spec.arith.format()?, spec.warp?);
+        let ([format, _], warp) = (spec.formats()?, spec.warp?);
         let terms = format.terms() as u32;
         let converted = spec.converts_matrices();
         let loads = |operand: &OperandPlan| match spec.ldmatrix || converted {

@@ -89,11 +89,11 @@ impl SharedBytes {
         let (pad_a, pad_b) = (u128::from(spec.pad_a), u128::from(spec.pad_b));
         let [a, b] = shared_axes(spec);
         let n_of_b = n / u128::from(spec.parts_of_b());
-        let alignment = match spec.arith.format().filter(|_| spec.is_wgmma()) {
+        let alignment = match spec.formats().filter(|_| spec.is_wgmma()) {
             None => VECTOR_BYTES.into(),
             // Rows of an MN-major operand have at most 128 bytes.
             Some(_) if spec.reads_matrices() && !spec.layout.transposes_b() => 1024,
-            Some(format) => u128::from(8 * Elem::from_format(format).size()) * k,
+            Some([format, _]) => u128::from(8 * Elem::from_format(format).size()) * k,
         };
         Self {
             bytes: Factor::BOTH.map(|factor| spec.staged_bytes(factor)),

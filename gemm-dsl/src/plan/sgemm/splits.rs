@@ -14,8 +14,8 @@ facts! {
     /// K-major.
     SplitsPlan {
         arith: Arith,
-        /// Input format of the instructions.
-        format: Format,
+        /// Formats of A and B in the instructions.
+        formats: [Format; 2],
         /// Units to which the numbers of A's rows and of B's columns are padded; 1 for no padding.
         lines: [u32; 2],
         /// Unit to which the extent of K is padded, in elements.
@@ -30,20 +30,25 @@ impl SplitsPlan {
     /// of the splits; for other kernels they are padded to whole tiles.
     pub(super) fn from_spec(spec: &SgemmSpec, tile: Tile) -> Option<Self> {
         let are_matrices = spec.reads_matrices();
-        let format = spec.arith.format();
-        let format = format.filter(|_| spec.converts_matrices() || are_matrices)?;
-        let least = u32::from(Elem::from_format(format).vector_lanes()).max(LEAST_PADDED);
+        let formats = spec.formats();
+        let formats = formats.filter(|_| spec.converts_matrices() || are_matrices)?;
+        let least = u32::from(Elem::from_format(formats[0]).vector_lanes()).max(LEAST_PADDED);
         let (lines, terms) = match spec.is_wgmma() {
             true if are_matrices => ([1, 1], 1),
             true => ([1, 1], least),
             false => ([tile.m, tile.n], tile.k),
         };
-        Some(Self { arith: spec.arith, format, lines, terms, are_matrices })
+        Some(Self { arith: spec.arith, formats, lines, terms, are_matrices })
+    }
+
+    /// Format of the splits. The formats of matrices may differ, but not their size.
+    pub fn format(&self) -> Format {
+        self.formats[0]
     }
 
     /// Element type of the splits.
     pub fn elem(&self) -> Elem {
-        Elem::from_format(self.format)
+        Elem::from_format(self.format())
     }
 
     /// Number of splits of a value.

@@ -143,7 +143,9 @@ impl WgmmaPlan {
         let even = even_registers(threads.into(), spec.resident_blocks());
         // Undoing the scale factors spills with fewer than 16 additional registers. More than 16 do
         // not help.
-        let wished = plan.registers_of_thread() + if spec.arith.is_scaled() { 16 } else { 0 };
+        // So does an epilogue beside fresh accumulators, in kernels that read the matrices.
+        let is_full = spec.arith.is_scaled() || (splits.are_matrices() && plan.promote().is_some());
+        let wished = plan.registers_of_thread() + if is_full { 16 } else { 0 };
         if spec.producer && wished > even {
             // Only registers that were allocated at launch can be redistributed: `setmaxnreg.inc`
             // waits until other warps have released enough.
@@ -197,14 +199,19 @@ impl WgmmaPlan {
         self.splits.arith()
     }
 
-    /// Input format of the instructions.
+    /// Input format of the instructions; that of A, if the formats of A and B differ.
     pub fn format(&self) -> Format {
         self.splits.format()
     }
 
-    /// Element type of the splits.
+    /// Element type of the splits, or of A.
     pub fn elem(&self) -> Elem {
         self.splits.elem()
+    }
+
+    /// Element type of a tile in shared memory.
+    pub fn factor(&self, factor: Factor) -> Elem {
+        Elem::from_format(self.splits.formats()[factor.index()])
     }
 
     /// Returns true if the instructions of a K tile are started before those of the previous tile

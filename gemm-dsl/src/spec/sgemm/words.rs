@@ -2,6 +2,7 @@
 
 use crate::ir::Elem;
 use crate::spec::table::{Datum, KeyKind, KeyValue, words};
+use crate::target::Format;
 use std::fmt;
 
 words! {
@@ -15,6 +16,16 @@ words! {
         F16 = "f16",
         /// bfloat16, the upper half of a binary32. Products are summed in `f32`.
         Bf16 = "bf16",
+        /// 8 bits, with 4 bits of exponent and 3 of fraction. Products are summed in `f32`.
+        E4m3 = "e4m3",
+        /// 8 bits, with 5 bits of exponent and 2 of fraction. Products are summed in `f32`.
+        E5m2 = "e5m2",
+        /// Signed byte. Products are summed in `i32`, modulo 2^32.
+        I8 = "i8",
+        /// Unsigned byte. Products are summed in `i32`, modulo 2^32.
+        U8 = "u8",
+        /// Signed 32-bit integer, for C of `i8` and `u8`.
+        I32 = "i32",
     }
 }
 
@@ -26,14 +37,27 @@ impl MatrixType {
             Self::F64 => Elem::F64,
             Self::F16 => Elem::F16,
             Self::Bf16 => Elem::Bf16,
+            Self::E4m3 => Elem::E4m3,
+            Self::E5m2 => Elem::E5m2,
+            Self::I8 => Elem::I8,
+            Self::U8 => Elem::U8,
+            Self::I32 => Elem::I32,
         }
     }
 
-    /// Returns the type in which products of this type are summed.
+    /// Returns the format in which `wgmma` reads the type from memory, if any.
+    pub fn format(self) -> Option<Format> {
+        let reads = |format: &Format| Elem::from_format(*format) == self.elem();
+        Format::ALL.into_iter().filter(|format| *format != Format::Tf32).find(reads)
+    }
+
+    /// Returns the type in which products of this type are summed. Sums of integers are bits of
+    /// `i32`, because unsigned sums wrap.
     pub const fn acc(self) -> Elem {
         match self {
             Self::F64 => Elem::F64,
-            Self::F32 | Self::F16 | Self::Bf16 => Elem::F32,
+            Self::F32 | Self::F16 | Self::Bf16 | Self::E4m3 | Self::E5m2 => Elem::F32,
+            Self::I8 | Self::U8 | Self::I32 => Elem::U32,
         }
     }
 }

@@ -180,9 +180,9 @@ fn multiplied(
         let acc = b.zeroed_registers("acc", Elem::F32, [32.into()], "");
         let d = Access::new(acc, [0.into()]);
         let accumulate = Expr::from(1).lt(2);
-        let (format, columns) = (Format::Bf16, 64);
+        let (formats, columns) = ([Format::Bf16; 2], 64);
         let mut wgmma =
-            Wgmma { format, columns, d, a: first, b: second, mn_major: [false; 2], accumulate };
+            Wgmma { formats, columns, d, a: first, b: second, mn_major: [false; 2], accumulate };
         change(&mut wgmma);
         b.wgmma_fence([acc]);
         b.wgmma(wgmma);
@@ -196,10 +196,16 @@ fn a_matrix_instruction_of_a_warpgroup_has_tiles_that_a_descriptor_can_say() {
     let bf16 = (Elem::Bf16, 64);
     let kernel = multiplied(128, bf16, |_| ()).finish().expect("a sound kernel");
     assert!(kernel.contract().is_specific && kernel.min_arch() == 90);
-    assert_eq!(rule(multiplied(128, (Elem::F32, 32), |w| w.format = Format::Tf32)), Ok(()));
+    assert_eq!(rule(multiplied(128, (Elem::F32, 32), |w| w.formats = [Format::Tf32; 2])), Ok(()));
     breaks(multiplied(64, bf16, |_| ()), "a warpgroup that is not whole");
     breaks(multiplied(160, bf16, |_| ()), "a warpgroup that is not whole");
-    breaks(multiplied(128, bf16, |w| w.format = Format::F16), "f16 in a");
+    breaks(multiplied(128, bf16, |w| w.formats = [Format::F16; 2]), "f16 in a");
+    let mixed = |w: &mut Wgmma| w.formats = [Format::Bf16, Format::F16];
+    breaks(multiplied(128, bf16, mixed), "a matrix instruction of bf16 by f16");
+    let fp8 = |w: &mut Wgmma| w.formats = [Format::E4m3; 2];
+    assert_eq!(rule(multiplied(128, (Elem::E4m3, 128), fp8)), Ok(()));
+    let integers = |w: &mut Wgmma| w.formats = [Format::I8; 2];
+    breaks(multiplied(128, (Elem::I8, 128), integers), "accumulators of f32 for i8 by i8");
     breaks(multiplied(128, (Elem::F32, 32), |_| ()), "bf16 in a");
     breaks(multiplied(128, bf16, |w| w.columns = 60), "a matrix instruction of 60 columns");
     breaks(multiplied(128, bf16, |w| w.columns = 264), "a matrix instruction of 264 columns");

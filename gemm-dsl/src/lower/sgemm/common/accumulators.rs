@@ -3,8 +3,9 @@
 use super::accumulator_tile::AccumulatorTile;
 use super::elements::Elements;
 use super::loops::each;
-use crate::ir::{Access, BufferId, Const, Elem, Expr, Intrinsic, KernelBuilder, Var};
+use crate::ir::{Access, BufferId, Const, Elem, Expr, Intrinsic, KernelBuilder, Ty, Var};
 use crate::lower::conversions::elem_of;
+use crate::lower::literal::zero_of;
 use crate::target::{FloatLayout, Format};
 
 /// Accumulators of a 16-byte vector. Accumulators are `f32`.
@@ -95,7 +96,7 @@ impl Accumulators {
         let dims: Vec<Expr> = [count, rows, cols].into_iter().flatten().map(Expr::from).collect();
         b.comment(layout_text(share, [rows.is_some(), cols.is_some()]));
         let place = if dims.is_empty() {
-            AccumulatorStorage::One(b.mut_(name, Expr::F32(0.0).cast(elem)))
+            AccumulatorStorage::One(b.mut_(name, zero_of(elem, 0.0)))
         } else {
             AccumulatorStorage::Many(b.zeroed_registers(name, elem, dims, ""))
         };
@@ -109,7 +110,7 @@ impl Accumulators {
         let dims = [tall.then_some(block.rows.name), wide.then_some(block.cols.name)];
         let dims: Vec<Expr> = dims.into_iter().flatten().map(Expr::from).collect();
         let place = if dims.is_empty() {
-            AccumulatorStorage::One(b.mut_("sum_of_all", Expr::F32(0.0).cast(elem)))
+            AccumulatorStorage::One(b.mut_("sum_of_all", zero_of(elem, 0.0)))
         } else {
             AccumulatorStorage::Many(b.registers("sum_of_all", elem, dims, ""))
         };
@@ -220,8 +221,12 @@ impl Accumulators {
     }
 }
 
-/// Fused multiply-add of elements of A and B in the type of the accumulator.
+/// Multiply-add of elements of A and B in the type of the accumulator: fused, or modulo 2^32.
 pub(crate) fn fma(a: Expr, b: Expr, acc: Expr) -> Expr {
+    if acc.ty() == Ty::U32 {
+        // Unsigned sums wrap.
+        return acc + (a.cast(Elem::I32) * b.cast(Elem::I32)).bitcast(Elem::U32);
+    }
     let computed = |factor: Expr| match elem_of(&acc) {
         Some(elem) => factor.cast(elem),
         None => factor,

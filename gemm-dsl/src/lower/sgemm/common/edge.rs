@@ -8,6 +8,7 @@
 
 use super::tile::{StagedFactor, Tiled};
 use crate::ir::{Elem, Expr, KernelBuilder};
+use crate::lower::literal::zero_of;
 use crate::plan::{Axis, Edge, Fill, OperandPlan, Ragged};
 
 /// Emits the k at which the second tile starts.
@@ -151,7 +152,7 @@ pub(crate) fn zeros(plan: &OperandPlan, width: u32) -> Expr {
         Fill::PlusZero => 0.0,
         Fill::None => unreachable!("OperandPlan::new: a plan with a ragged K tile has a fill"),
     };
-    let zero = Expr::F32(zero).cast(plan.elem());
+    let zero = zero_of(plan.elem(), zero);
     match width {
         1 => zero,
         _ => Expr::Pack(vec![zero; width as usize]),

@@ -11,6 +11,7 @@ use crate::ir::{
     Access, BufferId, Elem, Expr, KernelBuilder, Operand, Requirement, Scalar, Source, Ty, Var,
     joined,
 };
+use crate::lower::literal::zero_of;
 use crate::plan::SgemmPlan;
 use crate::spec::{Along, ArgSlot, Batch, EpilogueArg, SgemmSpec, Sharing};
 
@@ -87,7 +88,7 @@ impl EpilogueArgs {
                 ArgSlot::Number(nth) => {
                     let number = b.scalar(
                         &operand.name,
-                        Ty::Scalar(plan.types().acc),
+                        Ty::Scalar(plan.types().value()),
                         Source::Argument(nth),
                     );
                     b.mark_user_named();
@@ -98,7 +99,7 @@ impl EpilogueArgs {
                     (value, called("loaded", &operand.name, nth))
                 }
             };
-            DeclaredArg { name: operand.name.into_owned(), own, elem: plan.types().acc, value }
+            DeclaredArg { name: operand.name.into_owned(), own, elem: plan.types().value(), value }
         });
         let mut operands = Self(declared.collect());
         if spec.reads_c() {
@@ -107,7 +108,7 @@ impl EpilogueArgs {
                 Some((_, ArgSource::Number(beta))) if spec.scaled && !spec.names_c() => Some(*beta),
                 _ => None,
             };
-            let none = Expr::F32(0.0).cast(plan.types().acc);
+            let none = Expr::F32(0.0).cast(plan.types().value());
             let when = beta.map(|beta| Expr::from(beta).differs(none));
             let (elem, value) = (plan.types().c, ArgSource::Element(problem.c(), when));
             operands.0.push(DeclaredArg { name: C.into(), own: "old_c".into(), elem, value });
@@ -212,7 +213,7 @@ impl EpilogueArgs {
     ) -> LoadedArgs {
         let mut read = |arg: &DeclaredArg, from: Access, when: Option<&Expr>| {
             let DeclaredArg { own, elem, .. } = arg;
-            let none = Expr::F32(0.0).cast(*elem);
+            let none = zero_of(*elem, 0.0);
             let (value, none) = match vector {
                 true => {
                     let lanes = elem.vector_lanes().into();
@@ -289,7 +290,7 @@ fn array(
 ) -> ArgSource {
     let ArgSlot::Array(nth) = operand.slot else { unreachable!("declare: the operand is read") };
     let of = Operand::Input(nth);
-    let elem = plan.types().acc;
+    let elem = plan.types().value();
     let buffer = b.global(&operand.name, elem, of);
     b.mark_user_named();
     let along = operand.along;

@@ -23,8 +23,10 @@ pub(crate) struct EpilogueExpression<'p> {
     pub span: usize,
     /// Type of the elements of C and of the other outputs.
     elem: Elem,
-    /// Type of the accumulators.
-    acc: Elem,
+    /// Type of accumulators after their conversion, and of operands.
+    value: Elem,
+    /// True if accumulators are stored without conversion.
+    is_plain: bool,
     /// Extent of K, which is the full extent even if alpha is zero.
     depth: Scalar,
     /// Folds of the epilogue over the rows of C.
@@ -77,7 +79,7 @@ impl<'p> EpilogueExpression<'p> {
             false => problem.k,
         };
         let scaled = spec.scaled.then(|| Scaled {
-            function: scaled(b, plan.types().acc),
+            function: scaled(b, plan.types().value()),
             alpha: operands.nth(SgemmSpec::ALPHA),
             beta: operands.nth(SgemmSpec::BETA),
             c: operands.nth(C),
@@ -99,13 +101,26 @@ impl<'p> EpilogueExpression<'p> {
         let matrices = [problem.c()].into_iter().chain(others);
         let outputs = matrices.zip(counts).map(|(matrix, count)| OutputMatrix { matrix, count });
         let outputs = outputs.collect();
-        let (elem, acc) = (plan.types().c, plan.types().acc);
-        Self { problem, operands, scaled, closure, outputs, span, elem, acc, depth, folds }
+        let (types, elem, value) = (plan.types(), plan.types().c, plan.types().value());
+        let is_plain = types.acc == types.c;
+        Self {
+            problem,
+            operands,
+            scaled,
+            closure,
+            outputs,
+            span,
+            elem,
+            value,
+            is_plain,
+            depth,
+            folds,
+        }
     }
 
     /// Returns true if accumulators are stored unchanged.
     pub(crate) fn is_identity(&self) -> bool {
-        self.closure.is_none() && self.scaled.is_none() && self.elem == self.acc
+        self.closure.is_none() && self.scaled.is_none() && self.is_plain
     }
 
     /// Verb of a kernel's comments for the treatment of accumulators.
@@ -141,7 +156,7 @@ impl<'p> EpilogueExpression<'p> {
         values.map(stored).collect()
     }
 
-    /// Values in the type of the accumulators, as [`values`](Self::values) returns them.
+    /// Values in the type of [`value`](Self::value), as [`values`](Self::values) returns them.
     pub(crate) fn computed(
         &self,
         sums: &[Expr],
@@ -149,10 +164,12 @@ impl<'p> EpilogueExpression<'p> {
         held: impl Fn(ArgIndex, usize) -> Expr,
     ) -> Vec<Expr> {
         let p = self.problem;
+        let sums = sums.iter().map(|sum| converted(sum.clone(), self.value));
+        let sums: Vec<Expr> = sums.collect();
         let scaled = sums.iter().enumerate().map(|(column, sum)| match &self.scaled {
             Some(Scaled { function, alpha, beta, c }) => {
                 let [c, alpha, beta] =
-                    [c, alpha, beta].map(|nth| held(*nth, column).cast(self.acc));
+                    [c, alpha, beta].map(|nth| held(*nth, column).cast(self.value));
                 function.apply([sum.clone(), c, alpha, beta, p.k.into()])
             }
             None => sum.clone(),
@@ -162,7 +179,7 @@ impl<'p> EpilogueExpression<'p> {
         let value = |closure: &Lowered| {
             let params = inputs.iter().map(|ClosureInput { operand, column }| match operand {
                 None => sums[*column].clone(),
-                Some(nth) => held(*nth, *column).cast(self.acc),
+                Some(nth) => held(*nth, *column).cast(self.value),
             });
             closure.apply(params, |name| match name {
                 "m" => p.m.into(),
@@ -175,6 +192,12 @@ impl<'p> EpilogueExpression<'p> {
         };
         values.iter().map(value).collect()
     }
+}
+
+/// Converts an accumulator. That of integers has the bits of an `i32`.
+fn converted(sum: Expr, to: Elem) -> Expr {
+    let sum = if sum.ty() == Ty::U32 { sum.bitcast(Elem::I32) } else { sum };
+    sum.cast(to)
 }
 
 /// Declares the device function for `alpha * acc + beta * c` by the rules of BLAS.

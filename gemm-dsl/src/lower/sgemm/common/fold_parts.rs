@@ -34,7 +34,7 @@ pub(super) fn parts_of_thread(plan: &SgemmPlan) -> u32 {
 /// Adds the array of parts to a program: for each fold, each row of the batch and each part.
 pub(crate) fn slot(program: &mut Program, plan: &SgemmPlan, rows: Expr, parts: Expr) -> Slot {
     let folds = plan.row_folds().len() as u64;
-    program.temp("folds", plan.types().acc, [folds.into(), rows, parts])
+    program.temp("folds", plan.types().value(), [folds.into(), rows, parts])
 }
 
 /// Array of parts in a kernel: for each fold, each row of the batch and each part.
@@ -49,7 +49,7 @@ impl FoldParts {
     /// Declares the parameters. `rows` is the number of rows of the batch.
     pub(crate) fn declare(b: &mut KernelBuilder, plan: &SgemmPlan, rows: Expr) -> Self {
         let folds = Expr::I32(plan.row_folds().len() as i32);
-        let buffer = b.global("folds", plan.types().acc, FOLDS);
+        let buffer = b.global("folds", plan.types().value(), FOLDS);
         let parts = b.extent("FOLD_PARTS", Ty::I32, Extent::FOLD_PARTS);
         let of_row = Expr::from(parts).wide();
         let of_fold = rows.clone().wide() * of_row.clone();

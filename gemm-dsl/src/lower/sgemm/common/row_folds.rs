@@ -40,7 +40,7 @@ impl<'p> RowFolds<'p> {
 
     /// Declares the values of a row, without elements.
     pub(crate) fn start(&self, b: &mut KernelBuilder) -> RowValues {
-        let elem = self.plan.types().acc;
+        let elem = self.plan.types().value();
         let values = self.ops.iter().enumerate().map(|(nth, op)| {
             let names = (0..self.of_thread).map(|part| match self.of_thread {
                 1 => format!("fold_{}", nth + 1),
@@ -54,7 +54,7 @@ impl<'p> RowFolds<'p> {
     /// Resets the values for the next row.
     pub(crate) fn reset(&self, b: &mut KernelBuilder, values: &RowValues) {
         for (op, vars) in self.ops.iter().zip(&values.0) {
-            vars.iter().for_each(|var| b.assign(*var, identity(*op, self.plan.types().acc)));
+            vars.iter().for_each(|var| b.assign(*var, identity(*op, self.plan.types().value())));
         }
     }
 
@@ -146,7 +146,7 @@ impl<'p> RowFolds<'p> {
     fn fill(&self, b: &mut KernelBuilder, block: &AccumulatorTile<'_>, row: &Expr) {
         let (_, of_tile) = self.plan.block_tile();
         let threads = of_tile / columns_of_part(self.plan);
-        let elem = self.plan.types().acc;
+        let elem = self.plan.types().value();
         b.comment("The last tile also stores the parts that only another kernel of the GEMM has.");
         let is_last = (block.origin.col + block.bn.clone()).ge(self.problem.n);
         b.if_(is_last, |b| {

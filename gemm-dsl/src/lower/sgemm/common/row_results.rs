@@ -64,7 +64,7 @@ impl Inputs {
         for EpilogueArg { name, slot, .. } in plan.spec().operands() {
             let ArgSlot::Number(nth) = slot else { continue };
             if reads(&name) {
-                let ty = Ty::Scalar(plan.types().acc);
+                let ty = Ty::Scalar(plan.types().value());
                 let number = b.scalar(&name, ty, Source::Argument(nth));
                 b.mark_user_named();
                 numbers.push((name.into_owned(), number));
@@ -117,7 +117,7 @@ fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
     let tid = Expr::from(Special::ThreadX);
     let row = b.let_("row", Expr::from(Special::BlockX) * of_block + tid.clone() / WARP);
     let lane = b.let_("lane", tid % WARP);
-    let elem = plan.types().acc;
+    let elem = plan.types().value();
     let results = Results { elem, of_rows: &of_rows, functions, inputs, outputs };
     b.if_(Expr::from(row).lt(rows), |b| {
         let folds = results.fold(b, parts, row, lane);
@@ -132,7 +132,7 @@ fn outputs(b: &mut KernelBuilder, plan: &SgemmPlan, rows: Scalar) -> Vec<BufferI
     for operand in plan.spec().operands() {
         if let (ArgSlot::Output(nth), true) = (operand.slot, operand.is_row_result()) {
             let name = operand.name.to_uppercase();
-            let buffer = b.global(&name, plan.types().acc, Operand::Output(nth));
+            let buffer = b.global(&name, plan.types().value(), Operand::Output(nth));
             b.shape(buffer, [rows.into()], [1.into()]);
             outputs.push(buffer);
         }

@@ -18,6 +18,7 @@ use crate::ir::{
     Access, BufferId, BufferLayout, Change, Const, Elem, Expr, For, KernelBuilder, Operand, Unroll,
     Var,
 };
+use crate::lower::literal::zero_of;
 use crate::lower::sgemm::common::workspace::{PARTIALS, TICKETS};
 use crate::lower::tickets::{self, Tickets};
 use crate::plan::{KernelKind, SgemmPlan, even_registers};
@@ -283,7 +284,7 @@ impl SplitKWorkspace {
                 let vector = b.registers("sum", acc, [lanes.into()], "");
                 let own = |v: Expr| Access::new(vector, [v]);
                 b.store(own(0.into()).vector(), of(shared.first.clone(), i).vector().load());
-                let none = Expr::Pack(vec![Expr::F32(-0.0).cast(acc); lanes as usize]);
+                let none = Expr::Pack(vec![zero_of(acc, -0.0); lanes as usize]);
                 let read = |b: &mut KernelBuilder, part, is: Expr, place: PartAccess<'_>| {
                     let value = is.select(of(part, i).vector().load(), none.clone());
                     b.store(place(vec![0.into()]).vector(), value);
@@ -306,7 +307,7 @@ impl SplitKWorkspace {
             let sums = For::below(thread, self.sums).change(Change::Add(threads));
             b.loop_("i", sums.unroll(Unroll::By(1)), |b, i| {
                 let sum = b.mut_("sum", of(shared.first.clone(), i).load());
-                let none = Expr::F32(-0.0).cast(acc);
+                let none = zero_of(acc, -0.0);
                 let read = |b: &mut KernelBuilder, part, is: Expr, place: PartAccess<'_>| {
                     b.store(place(Vec::new()), is.select(of(part, i).load(), none.clone()));
                 };
@@ -359,7 +360,7 @@ impl SplitKWorkspace {
         let read = |b: &mut KernelBuilder, part: Expr, is: Expr, place: PartAccess<'_>| {
             each(b, block.elements(), |b, m, n| {
                 let sum = self.at(block, part.clone(), m, n).load();
-                let sum = is.clone().select(sum, Expr::F32(-0.0).cast(elem));
+                let sum = is.clone().select(sum, zero_of(elem, -0.0));
                 b.store(place(vec![m.clone(), n.clone()]), sum);
             });
         };

@@ -3,13 +3,15 @@
 
 use crate::ir::KernelBuilder;
 use crate::spec::Arith;
+use crate::target::Format;
 
 /// Emits a comment on the products of splits, if a value has several splits.
 pub(crate) fn products_comment(b: &mut KernelBuilder, arith: Arith) {
-    let Some(format) = arith.format().filter(|_| arith.splits() > 1) else { return };
+    let format = arith.format().filter(|_| arith.splits() > 1);
+    let Some(layout) = format.and_then(Format::layout) else { return };
     // A split is rounded to a significand with an implicit bit, so half of its unit in the last
     // place bounds the next split.
-    let bits = format.layout().fraction + 1;
+    let bits = layout.fraction + 1;
     let splits = arith.splits();
     let sum = |letter: &str| {
         let names: Vec<String> = (0..splits).map(|i| format!("{letter}{i}")).collect();

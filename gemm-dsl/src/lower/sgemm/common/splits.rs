@@ -178,7 +178,7 @@ impl Splits {
     /// Declares the parameters of the splits for a kernel with warpgroups, before those of the
     /// problem.
     pub fn read(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) -> [BufferId; 2] {
-        let (elem, bk) = (t.elem(), t.bk());
+        let bk = t.bk();
         let splits = t.splits().count();
         if t.copies() == Copies::Tma {
             let per_split = if splits > 1 { " x SPLITS" } else { "" };
@@ -202,7 +202,7 @@ impl Splits {
             false => (name(factor), SPLITS[factor.index()]),
         };
         Factor::BOTH.map(|factor| match t.copies() {
-            Copies::Threads => b.global(name(factor), elem, SPLITS[factor.index()]),
+            Copies::Threads => b.global(name(factor), t.factor(factor), SPLITS[factor.index()]),
             Copies::Tma => {
                 let (splits, lines) = match (factor, plan.cluster()) {
                     (Factor::A, _) => (splits, t.bm()),
@@ -219,7 +219,7 @@ impl Splits {
                 let tile = tile.chain(of_split).collect();
                 let map = TensorMap { tile, swizzle: t.swizzle(factor) };
                 let (name, operand) = from(factor);
-                b.tensor_map(name, elem, operand, map)
+                b.tensor_map(name, t.factor(factor), operand, map)
             }
         })
     }

@@ -2,6 +2,7 @@
 //! from global memory.
 
 use crate::ir::{Access, BufferId, Const, Elem, Expr, KernelBuilder};
+use crate::lower::literal::zero_of;
 use crate::lower::sgemm::common::accumulator_tile::AccumulatorTile;
 use crate::lower::sgemm::common::accumulators::{AccumulatorIndex, Accumulators};
 use crate::lower::sgemm::common::edge::inside;
@@ -180,7 +181,7 @@ impl FactorReader {
         let value = if vector { from.vector().load() } else { from.load() };
         let Some(end) = end else { return value };
         let zero = if self.plan.free() == Axis::M { -0.0 } else { 0.0 };
-        let zero = Expr::F32(zero).cast(self.plan.elem());
+        let zero = zero_of(self.plan.elem(), zero);
         let none = if vector { Expr::Pack(vec![zero; self.plan.width() as usize]) } else { zero };
         at.clone().lt(end.clone()).select(value, none)
     }

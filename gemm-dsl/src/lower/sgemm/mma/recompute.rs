@@ -60,10 +60,7 @@ impl UnrepresentableBits {
 /// Keeps only the bits that show a loss. For `bf16`, these are the lower 16 bits of the remainder
 /// after two splits, which are zero if the third split represents it.
 fn counted(format: Format, bits: Expr) -> Expr {
-    match format {
-        Format::Bf16 | Format::F16 => bits & Expr::U32(0xffff),
-        Format::Tf32 => bits,
-    }
+    if format == Format::Tf32 { bits } else { bits & Expr::U32(0xffff) }
 }
 
 /// Declares the device function that returns the remainder of a value after two splits, as
@@ -71,7 +68,14 @@ fn counted(format: Format, bits: Expr) -> Expr {
 fn rest(b: &mut KernelBuilder, format: Format) -> FunctionId {
     let params = [("x", Ty::F32)];
     match format {
-        Format::Bf16 | Format::F16 => {
+        Format::Tf32 => {
+            let meaning = ["1 if two tf32 values cannot represent x up to rounding, else 0."];
+            b.function("remainder", &meaning, &params, |b, params| {
+                let size = b.let_("size", magnitude(params[0].into()));
+                is_held_by_tf32(size).select(Expr::U32(0), Expr::U32(1))
+            })
+        }
+        _ => {
             let meaning = [
                 "Remainder of x after two bf16 splits, as bits: the lower half is zero if a \
                  third bf16",
@@ -82,13 +86,6 @@ fn rest(b: &mut KernelBuilder, format: Format) -> FunctionId {
                 let x = params[0];
                 let first = b.let_("first", x - rounded(x));
                 (first - rounded(first)).bitcast(Elem::U32)
-            })
-        }
-        Format::Tf32 => {
-            let meaning = ["1 if two tf32 values cannot represent x up to rounding, else 0."];
-            b.function("remainder", &meaning, &params, |b, params| {
-                let size = b.let_("size", magnitude(params[0].into()));
-                is_held_by_tf32(size).select(Expr::U32(0), Expr::U32(1))
             })
         }
     }

@@ -149,6 +149,7 @@ impl<'t> WordReader<'t> {
                 Format::Tf32 => return split_tf32(b, context, value(0), &target),
                 Format::Bf16 => Intrinsic::PackBf16,
                 Format::F16 => Intrinsic::PackF16,
+                other => unreachable!("check: `mma.sync` has no operands in {other:?}"),
             };
             split_halves(b, context, pack, [value(0), value(1)], &target);
         });

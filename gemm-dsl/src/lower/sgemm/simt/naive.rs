@@ -1,6 +1,7 @@
 //! Kernels without staging whose threads compute one element at a time.
 
 use crate::ir::{Access, Change, Const, Expr, For, Geometry, KernelBuilder, Special, Unroll, Var};
+use crate::lower::literal::zero_of;
 use crate::lower::sgemm::common::accumulators::{fma, partial_sums};
 use crate::lower::sgemm::common::epilogue_args::ElementOfC;
 use crate::lower::sgemm::common::epilogue_expression::EpilogueExpression;
@@ -133,7 +134,7 @@ fn dot_product(
     let partials = plan.partials() as i32;
     let unroll = plan.unroll().map_or(partials, |u| u as i32);
     if unroll == 1 {
-        let acc = b.mut_("acc", Expr::F32(0.0).cast(elem));
+        let acc = b.mut_("acc", zero_of(elem, 0.0));
         b.loop_("k", For::below(0, problem.k), |b, i| {
             b.assign(acc, product(i.into(), acc.into()));
         });
@@ -143,7 +144,7 @@ fn dot_product(
     let unroll = b.constant("UNROLL", unroll, "unroll factor of the K loop");
     let whole = b.let_("whole", problem.k / unroll * unroll);
     if partials == 1 {
-        let acc = b.mut_("acc", Expr::F32(0.0).cast(elem));
+        let acc = b.mut_("acc", zero_of(elem, 0.0));
         let add = |b: &mut KernelBuilder, at: Expr| b.assign(acc, product(at, acc.into()));
         in_groups(b, whole.into(), unroll, |b, at, _| add(b, at));
         b.comment("Remainder of K.");

@@ -110,7 +110,7 @@ impl WgmmaFrame<'_> {
                 }
                 let [of_rows, of_columns] = tiles;
                 b.wgmma(Wgmma {
-                    format: t.format(),
+                    formats: t.splits().formats(),
                     columns: t.columns(),
                     d: Access::new(into, [0.into()]),
                     a: of_rows,

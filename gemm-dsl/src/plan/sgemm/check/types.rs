@@ -5,7 +5,7 @@ use crate::ir::Elem;
 use crate::plan::Faults;
 use crate::plan::sgemm::operand::OperandPlan;
 use crate::plan::sgemm::pipeline::LEAST_BYTES;
-use crate::spec::{Arith, Batch, Copies, MatrixType, SgemmSpec};
+use crate::spec::{Arith, Batch, Copies, GemmLayout, MatrixType, SgemmSpec};
 
 /// Rejects types that do not occur together, and keys that need other types.
 pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) {
@@ -13,21 +13,32 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) {
     if !faults.sound(&["a", "b", "c"]) {
         return;
     }
-    if spec.a != spec.b {
+    if spec.a != spec.b && Arith::of_types(spec.a, spec.b).is_none() {
         return faults.0.push(differ(spec.a, spec.b));
     }
-    if types.acc == Elem::F64 && !types.c.computes() {
-        faults.0.push(narrow_result(spec.c));
+    if spec.a == MatrixType::I32 {
+        return faults.0.push(wide_integers());
     }
+    let is_result = match types.acc {
+        Elem::F64 => matches!(spec.c, MatrixType::F64 | MatrixType::F32),
+        Elem::U32 => !matches!(spec.c, MatrixType::I8 | MatrixType::U8),
+        _ => types.c.is_float(),
+    };
+    faults.require(is_result, || other_result(spec));
     if spec.reads_matrices() {
         read_matrices(spec, faults);
+    } else if spec.arith.takes_elements() {
+        faults.0.push(match Arith::of_types(spec.a, spec.b) == Some(spec.arith) {
+            true => without_wgmma(spec),
+            false => of_other_types(spec),
+        });
     } else if spec.arith != Arith::F32 && spec.a != MatrixType::F32 {
         faults.0.push(of_tensor_cores(spec));
     }
-    if types.acc == Elem::F64 {
+    if types.acc == Elem::F64 || types.value() == Elem::I32 {
         let given = [("epilogue", spec.epilogue.is_some()), ("scaled", spec.scaled)];
         let given = given.into_iter().filter(|(_, is_given)| *is_given);
-        faults.0.extend(given.map(|(key, _)| expression_in_f64(key)));
+        faults.0.extend(given.map(|(key, _)| without_expression(spec, key)));
     }
 }
 
@@ -39,6 +50,9 @@ fn read_matrices(spec: &SgemmSpec, faults: &mut Faults) {
     if spec.batch == Some(Batch::Pointers) {
         faults.0.push(list_of_matrices());
     }
+    let is_along_k = spec.layout == GemmLayout::Nt;
+    let needs_k = spec.formats().is_some_and(|[format, _]| format.bits() != 16);
+    faults.require(is_along_k || !needs_k, || other_layout(spec));
 }
 
 /// Rejects asynchronous copies of elements that are too small for them.
@@ -63,12 +77,29 @@ fn differ(a: MatrixType, b: MatrixType) -> SpecError {
     )
 }
 
-fn narrow_result(c: MatrixType) -> SpecError {
+fn wide_integers() -> SpecError {
+    SpecError::at_value(
+        &["a"],
+        "`i32` is a type of C: A and B of integers have elements of `i8` or `u8`".into(),
+    )
+}
+
+fn other_result(spec: &SgemmSpec) -> SpecError {
+    let (types, remedy) = (
+        spec.types(),
+        match spec.types().acc {
+            Elem::F64 => "`c: f64` or `c: f32`",
+            Elem::U32 => "`c: i32`, or `c: f32` or a narrower float",
+            _ => "`c: f32` or another float",
+        },
+    );
     SpecError::at_value(
         &["c", "a"],
         format!(
-            "sums in `f64` are not rounded to `{c}`, because there is no such conversion; use `c: \
-             f64` or `c: f32`"
+            "sums in `{}` are not converted to `{}`, because there is no such conversion; use \
+             {remedy}",
+            types.name_of_sums(),
+            spec.c,
         ),
     )
 }
@@ -92,6 +123,49 @@ fn list_of_matrices() -> SpecError {
     )
 }
 
+fn other_layout(spec: &SgemmSpec) -> SpecError {
+    let which = match (spec.layout.transposes_a(), spec.layout.transposes_b()) {
+        (true, true) => "columns of A",
+        (true, false) => "columns of A and rows of B",
+        (false, _) => "rows of B",
+    };
+    SpecError::at_value(
+        &["layout", "a", "mma"],
+        format!(
+            "`mma: wgmma` reads elements of 8 bits only along K, and under `layout: {}` the {which} \
+             are contiguous; use `layout: nt`: A is M x K and memory holds B as N x K",
+            spec.layout,
+        ),
+    )
+}
+
+fn without_wgmma(spec: &SgemmSpec) -> SpecError {
+    SpecError::at_value(
+        &["arith", "mma"],
+        format!(
+            "`arith: {}` is an arithmetic of `mma: wgmma`; add `mma: wgmma, copy: tma`, or leave \
+             `arith` out for CUDA cores",
+            spec.arith,
+        ),
+    )
+}
+
+fn of_other_types(spec: &SgemmSpec) -> SpecError {
+    let types = match spec.arith {
+        Arith::Fp8 => "`e4m3` or `e5m2`",
+        Arith::Int8 => "`i8` or `u8`",
+        _ => unreachable!("Arith::takes_elements: all are listed"),
+    };
+    SpecError::at_value(
+        &["arith", "a"],
+        format!(
+            "`arith: {}` multiplies matrices of {types}, and A has elements of `{}`; name the \
+             types of A and B in `gemm_kernel!`, or use another `arith`",
+            spec.arith, spec.a,
+        ),
+    )
+}
+
 fn of_tensor_cores(spec: &SgemmSpec) -> SpecError {
     SpecError::at_value(
         &["arith", "a"],
@@ -102,11 +176,16 @@ fn of_tensor_cores(spec: &SgemmSpec) -> SpecError {
     )
 }
 
-fn expression_in_f64(key: &'static str) -> SpecError {
+fn without_expression(spec: &SgemmSpec, key: &'static str) -> SpecError {
+    let remedy = match spec.types().acc {
+        Elem::U32 => format!("use `c: f32` or a narrower float, or leave `{key}` out"),
+        _ => format!("leave `{key}` out"),
+    };
     SpecError::at_key(
-        &[key, "a"],
+        &[key, "c", "a"],
         format!(
-            "`{key}` computes in `f32`, and the sums of this GEMM are in `f64`; leave `{key}` out"
+            "`{key}` computes in `f32`, and the results of this GEMM are in `{}`; {remedy}",
+            spec.types().value().name(),
         ),
     )
 }

@@ -92,17 +92,22 @@ pub(crate) fn of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
         let alone = spec.split_k == SplitK::Partitions(1);
         faults.require(alone, messages::ranges_of_cluster);
     }
+    if let (Some(formats), Some(warp)) = (spec.formats(), spec.warp_tile()) {
+        let columns = if spec.swap_ab { warp.m } else { warp.n };
+        let has_columns = Wgmma::has_columns(formats, columns) || !columns.is_multiple_of(8);
+        faults.require(has_columns, || messages::columns_of_integers(spec, columns));
+    }
     // The instruction's rows are whole slabs; its columns may not be.
     let reads_columns = match spec.swap_ab {
         false => !spec.layout.transposes_b(),
         true => spec.layout.transposes_a(),
     };
-    let reads_columns = reads_columns && spec.reads_matrices();
+    let reads_columns = reads_columns && spec.reads_matrices() && faults.sound(&["layout"]);
     if let Some(warp) = spec.warp_tile().filter(|_| reads_columns && faults.sound(&["warp"])) {
         let part = if spec.swap_ab { warp.m } else { part_of_b(spec, warp.n) };
         faults.require(slab(part).is_some(), || messages::columns_of_slab(spec, part, LEAST_SLAB));
     }
-    let Some(format) = spec.arith.format() else { return };
+    let Some([format, _]) = spec.formats() else { return };
     let size = Elem::from_format(format).size();
     let rows: Vec<u32> =
         TensorSwizzle::ALL.iter().filter_map(|s| s.bytes()).map(|bytes| bytes / size).collect();
@@ -113,7 +118,7 @@ pub(crate) fn of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
 /// Checks the resources of a block, and returns the geometry if they suffice.
 pub(crate) fn geometry(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) -> Option<WgmmaDraft> {
     resident_blocks(spec.resident_blocks(), faults);
-    let keys = ["tile", "warp", "arith", "mma", "copy", "stages", "promote", "producer"];
+    let keys = ["a", "b", "tile", "warp", "arith", "mma", "copy", "stages", "promote", "producer"];
     if !faults.sound(&keys) {
         return None;
     }

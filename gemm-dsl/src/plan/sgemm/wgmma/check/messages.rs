@@ -79,6 +79,19 @@ pub(crate) fn columns_of_tile(spec: &SgemmSpec, tile: Tile, most: u32) -> SpecEr
     SpecError::at_value(keys(spec), message)
 }
 
+pub(crate) fn columns_of_integers(spec: &SgemmSpec, columns: u32) -> SpecError {
+    let key = if spec.warp.is_some() { "warp" } else { "tile" };
+    SpecError::at_value(
+        &[key, "tile", "a", "mma"],
+        format!(
+            "a `wgmma` instruction on integers computes 8 or 24 columns, or a multiple of 16 up to \
+             256, and a warpgroup has {columns}: {columns} mod 16 = {}; use {} columns",
+            columns % 16,
+            columns.next_multiple_of(16).min(256),
+        ),
+    )
+}
+
 /// `part` is the number of columns that one copy or instruction must divide, and `of` their unit.
 pub(crate) fn columns_of_slab(spec: &SgemmSpec, part: u32, of: u32) -> SpecError {
     if spec.swap_ab {
