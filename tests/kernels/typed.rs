@@ -1,6 +1,8 @@
 //! GEMMs on matrices of any types. Elements are small integers, so that sums are exact in any
 //! order, and each element of C is the exact sum rounded to its type.
 
+mod tables;
+
 use gemm_dsl::spec::{Bounds, GemmLayout, MatrixType, Pairs, SgemmSpec};
 use gemm_oracle::product::Size;
 use gemm_oracle::random::Random;
@@ -353,5 +355,6 @@ pub fn trials() -> Vec<Trial> {
     let on_gpus = specs.into_iter().enumerate().map(|(nth, spec)| {
         crate::trial(format!("typed::{nth:02}"), move |device| on_gpu(device, &spec))
     });
-    simulated![sums_are_exact, warpgroups_store_vectors].into_iter().chain(on_gpus).collect()
+    let simulated = simulated![sums_are_exact, warpgroups_store_vectors];
+    simulated.into_iter().chain(tables::trials()).chain(on_gpus).collect()
 }

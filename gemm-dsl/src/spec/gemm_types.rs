@@ -1,6 +1,7 @@
 //! Element types of a GEMM.
 
-use super::{Factor, SgemmSpec, Spec};
+use super::table::Follow;
+use super::{Arith, Factor, Instruction, MatrixType, SgemmSpec, Spec};
 use crate::ir::Elem;
 
 /// Element types of a GEMM. They determine the declarations of matrices, the widths of vectors and
@@ -42,6 +43,19 @@ impl GemmTypes {
     /// Returns the prefix of the names of kernels with these types.
     pub(crate) fn name_prefix(self) -> &'static str {
         if self == Self::F32 { SgemmSpec::PREFIX } else { "gemm_" }
+    }
+}
+
+impl Follow for SgemmSpec {
+    /// `wgmma` multiplies 16-bit elements in their own format.
+    fn follow(&mut self, is_given: &dyn Fn(&str) -> bool) {
+        if self.mma == Instruction::Wgmma && !is_given("arith") {
+            self.arith = match self.a {
+                MatrixType::Bf16 => Arith::Bf16,
+                MatrixType::F16 => Arith::F16,
+                _ => self.arith,
+            };
+        }
     }
 }
 

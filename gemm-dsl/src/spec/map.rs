@@ -2,7 +2,7 @@
 
 use super::epilogue::{Along, ArgSlot, EpilogueArg};
 use super::expression::Elementwise;
-use super::table::{derived_name, given_name, spec};
+use super::table::{Follow, derived_name, given_name, spec};
 use super::{DataType, Spec};
 use crate::expr::{Closure, ClosureParam, ClosureResult};
 use crate::ir::Elem;
@@ -50,6 +50,8 @@ pub struct MapResult {
     /// [`Along::Mn`], or [`Along::M`] for one value for each row.
     pub along: Along,
 }
+
+impl Follow for MapSpec {}
 
 impl MapSpec {
     /// Macro of the specs that fold over rows.

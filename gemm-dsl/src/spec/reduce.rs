@@ -5,7 +5,7 @@ pub use types::{AccType, DataType, IndexType, ResultType};
 
 use super::Spec;
 use super::expression::{Finish, Fold, Identity, Map};
-use super::table::{derived_name, given_name, spec, words};
+use super::table::{Follow, derived_name, given_name, spec, words};
 use crate::ir::{Elem, VECTOR_BYTES};
 use crate::target::arch::WARP;
 use acts::{
@@ -226,6 +226,8 @@ spec! {
             least 1 "at least one block must fit";
     }
 }
+
+impl Follow for ReduceSpec {}
 
 impl ReduceSpec {
     /// Returns the kernel's name: `reduce_` with the user's name, or a name derived from the spec

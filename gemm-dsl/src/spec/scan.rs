@@ -1,6 +1,6 @@
 //! The spec of a scan.
 
-use super::table::{derived_name, given_name, spec, words};
+use super::table::{Follow, derived_name, given_name, spec, words};
 use super::{AccType, DataType, ResultType, Spec};
 use crate::expr::FoldOp;
 use crate::ir::Elem;
@@ -91,6 +91,8 @@ impl ScanOp {
         }
     }
 }
+
+impl Follow for ScanSpec {}
 
 impl ScanSpec {
     /// Returns the kernel's name: `scan_` with the user's name, or a name derived from the spec.

@@ -123,8 +123,15 @@ pub struct KeyInfo {
     pub default: String,
 }
 
+/// Defaults of keys that follow from other keys.
+pub(crate) trait Follow {
+    /// Sets the keys that a text leaves out and whose values follow from other keys. `is_given`
+    /// returns true for the keys of the text.
+    fn follow(&mut self, _is_given: &dyn Fn(&str) -> bool) {}
+}
+
 /// Spec whose keys are declared in a table.
-pub(crate) trait Table: Spec + Default {
+pub(crate) trait Table: Spec + Default + Follow {
     /// Every key, in printing order.
     const KEYS: &'static [Key<Self>];
 

@@ -28,6 +28,8 @@ const FAST: ActsOn<ProbeSpec> = ActsOn {
     suggestion: Suggestion::Or("add `pace: fast`"),
 };
 
+impl super::table::Follow for ProbeSpec {}
+
 spec! {
     /// Spec of a family for tests.
     ProbeSpec for "probe_kernel", functions "probe_" {
