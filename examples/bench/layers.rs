@@ -12,16 +12,14 @@
 
 use clap::Parser;
 use cudarc::cublas::CudaBlas;
-use cudarc::cublas::sys::{
-    cublasComputeType_t, cublasGemmAlgo_t, cublasGemmEx, cublasOperation_t, cudaDataType,
-};
 use cudarc::driver::{CudaGraph, CudaSlice, DevicePtr, DevicePtrMut};
 use gemm_bench::cli::{Failure, Outcome, device_label, exit, open_gpu};
-use gemm_bench::gpu::{Blas, Gpu, Timer, captured, failed};
+use gemm_bench::gpu::{Blas, Gpu, Timer, captured, failed, typed_product};
 use gemm_bench::table::{Table, number, text};
+use gemm_dsl::spec::GemmLayout;
+use gemm_oracle::product::Size;
 use gemm_runtime::half::bf16;
 use gemm_runtime::{Buffer, Device, Error, Gemm, MatrixMut, MatrixRef, SgemmSpec};
-use std::ffi::c_void;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -165,7 +163,12 @@ impl Bench<'_> {
         let mut turn = 0;
         let mut reference = || {
             turn = (turn + 1) % copies;
-            multiply(&self.blas, [of_w(turn), from, to], [n, rows, k])
+            let (size, at) = (Size::new(rows, n, k), [from, of_w(turn), to]);
+            // SAFETY: the matrices have these types and extents, in memory of the device.
+            #[allow(unsafe_code, reason = "the library checks no lengths")]
+            unsafe {
+                typed_product::<bf16, bf16>(&self.blas, GemmLayout::Nt, at, size)
+            }
         };
         reference()?;
         let mut graphs = vec![captured(gpu, &mut reference, launches)?];
@@ -210,44 +213,4 @@ fn filled(gpu: Gpu<'_>, len: usize, seed: u32) -> Result<CudaSlice<u16>, Error> 
 fn foreign(device: &Device, address: u64, len: usize) -> Result<Buffer<bf16>, Error> {
     // SAFETY: the slice has as many elements and lives until the program ends its measurements.
     unsafe { Buffer::from_raw_parts(device, address, len) }
-}
-
-/// Enqueues y = x·Wᵀ with the library, as yᵀ = W·xᵀ in column-major order.
-#[allow(unsafe_code, reason = "the library checks no lengths")]
-fn multiply(blas: &CudaBlas, [w, x, y]: [u64; 3], [n, m, k]: [usize; 3]) -> Result<(), Error> {
-    let (one, zero) = (1f32, 0f32);
-    let of = cudaDataType::CUDA_R_16BF;
-    let number = |value: &f32| std::ptr::from_ref(value).cast::<c_void>();
-    let memory = |address: u64| address as *const c_void;
-    let (rows, cols, terms) = (n as i32, m as i32, k as i32);
-    // SAFETY: the matrices have these extents and types.
-    let status = unsafe {
-        cublasGemmEx(
-            *blas.handle(),
-            cublasOperation_t::CUBLAS_OP_T,
-            cublasOperation_t::CUBLAS_OP_N,
-            rows,
-            cols,
-            terms,
-            number(&one),
-            memory(w),
-            of,
-            terms,
-            memory(x),
-            of,
-            terms,
-            number(&zero),
-            y as *mut c_void,
-            of,
-            rows,
-            cublasComputeType_t::CUBLAS_COMPUTE_32F,
-            cublasGemmAlgo_t::CUBLAS_GEMM_DEFAULT,
-        )
-    };
-    status.result().map_err(|error| Error::Driver {
-        doing: "multiplying with cuBLAS".to_owned(),
-        code: format!("{error:?}"),
-        status: error.0 as i32,
-        text: "see cublasStatus_t in cuBLAS's documentation".to_owned(),
-    })
 }

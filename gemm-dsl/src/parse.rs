@@ -140,15 +140,16 @@ struct Outcome<'t, S, P> {
 }
 
 fn planned<S: Family + Table>(tokens: &[Token]) -> Outcome<'_, S, S::Plan> {
-    planned_by(Tokens::all(tokens), S::plan)
+    planned_by(Tokens::all(tokens), S::default(), S::plan)
 }
 
-/// Parses a range of the tokens, and plans the spec with `plan`.
+/// Parses a range of the tokens into entries of the spec `start`, and plans the spec with `plan`.
 fn planned_by<S: Table, P>(
     tokens: Tokens<'_>,
+    start: S,
     plan: impl FnOnce(&S) -> Result<P, SpecErrors>,
 ) -> Outcome<'_, S, P> {
-    let mut reader = SpecReader::<S>::read(tokens);
+    let mut reader = SpecReader::<S>::read(tokens, start);
     let plan = (reader.more == 0).then(|| plan(&reader.spec));
     if let Some(Err(errors)) = &plan {
         reader.add_plan_faults(errors);
@@ -189,11 +190,11 @@ struct SpecReader<'t, S> {
 }
 
 impl<'t, S: Table> SpecReader<'t, S> {
-    fn read(tokens: Tokens<'t>) -> Self {
+    fn read(tokens: Tokens<'t>, start: S) -> Self {
         let kind = |name: &str| S::key(name).map(|key| key.kind);
         let EntryList { entries, faults } = entries::split(tokens, &kind, S::bare());
         let mut reader = Self {
-            spec: S::default(),
+            spec: start,
             faults: faults.into_iter().map(|(fault, span)| (fault, Some(span))).collect(),
             misread: Vec::new(),
             meant: Vec::new(),

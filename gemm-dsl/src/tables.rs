@@ -17,6 +17,8 @@
 //! Specs in a table of GEMMs must not give `layout` or `pitched`. A rule accepts matrices in any
 //! layout, and has a kernel for each layout.
 //!
+//! The element types of A, B and C precede the rules, as in `a: bf16, b: bf16, c: bf16;`.
+//!
 //! A table of GEMMs may begin with `invariant;`. All of its rules must then accumulate each element
 //! in ascending K. They give the same bits, so the bits do not depend on the chosen rule. With
 //! `accuracy: bound;` before the rules, they may use FP32 emulation on tensor cores: see
@@ -43,6 +45,18 @@ pub trait ReadTable: Family {
     /// # Errors
     /// Returns every fault of the table.
     fn read_table(text: &str) -> Result<KernelTable<Self>, SpecErrors>;
+
+    /// Returns the entries that all specs of a table share, as the table's text begins with them;
+    /// empty if there are none.
+    fn heading(&self) -> String {
+        String::new()
+    }
+
+    /// Returns the spec without the entries of the [heading](Self::heading).
+    #[must_use]
+    fn without_heading(&self) -> Self {
+        self.clone()
+    }
 }
 
 /// Family with tables that choose among its kernels.
@@ -88,6 +102,9 @@ pub(crate) trait RuleSpec: Table + TableFamily {
 
     /// Returns the values of the facts that a layout determines.
     fn answers(layout_index: usize) -> Vec<(&'static str, bool)>;
+
+    /// Keys that precede the rules of a table and apply to all of them.
+    const HEADING: &'static [&'static str] = &[];
 
     /// Example of a spec for a rule, for messages.
     const LINE: &'static str;
@@ -273,11 +290,13 @@ fn check(conditions: &Conditions, facts: &Facts) -> Result<(), OutOfRange> {
     }
 }
 
-impl<S: Family> fmt::Display for Rule<S> {
+/// Writes the condition and the spec, without the entries of the table's heading.
+impl<S: ReadTable> fmt::Display for Rule<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let spec = self.spec.without_heading();
         match &self.when {
-            Some(when) => write!(f, "{when} => {}", self.spec),
-            None => write!(f, "else => {}", self.spec),
+            Some(when) => write!(f, "{when} => {spec}"),
+            None => write!(f, "else => {spec}"),
         }
     }
 }
@@ -288,8 +307,12 @@ pub(crate) const INVARIANT: &str = "invariant";
 pub(crate) const ACCURACY: &str = "accuracy";
 
 /// Prints the canonical text, one rule per line.
-impl<S: Family> fmt::Display for KernelTable<S> {
+impl<S: ReadTable> fmt::Display for KernelTable<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let heading = self.rows.first().map(|row| row.spec.heading()).unwrap_or_default();
+        if !heading.is_empty() {
+            writeln!(f, "{heading};")?;
+        }
         if self.header.is_invariant {
             writeln!(f, "{INVARIANT};")?;
         }

@@ -108,16 +108,23 @@ pub(crate) fn reduce_table(input: TokenStream) -> TokenStream {
     parsed_once(&runtime, "ReduceSlot", &quote!(#runtime::ReduceTable::<#inputs, #results>), text)
 }
 
-/// Expands `sgemm_table!` to an expression.
-pub(crate) fn sgemm_table(input: TokenStream) -> TokenStream {
-    let (runtime, rules) = match undeclared("sgemm_table", "SgemmTable", input) {
+/// Expands `sgemm_table!` or `gemm_table!` to an expression.
+pub(crate) fn sgemm_table(name: &str, input: TokenStream) -> TokenStream {
+    let has_types = name == "gemm_table";
+    let value = if has_types { "GemmTable<A, B, C>" } else { "SgemmTable" };
+    let (runtime, rules) = match undeclared(name, value, input) {
         Ok(parts) => parts,
         Err(error) => return error.into_compile_error(),
     };
-    let SgemmTableTokens { table, operands } = parse::sgemm_table(rules);
+    let SgemmTableTokens { table, types, operands } = parse::sgemm_table(rules, has_types);
     let list = operands.map(List::new);
+    // The types of a faulty table may be other than the user meant.
+    let ty = match (table.is_err(), has_types) {
+        (true, true) => List::table_by_use(list.as_ref(), &runtime),
+        (true, false) => List::table(list.as_ref(), GemmTypes::F32, &runtime),
+        (false, _) => List::table(list.as_ref(), types, &runtime),
+    };
     let text = both(checked_rules(table), check(list.as_ref(), BY_NAME));
-    let ty = List::typed("SgemmTable", list.as_ref(), &runtime);
     parsed_once(&runtime, "SgemmSlot", &ty, text)
 }
 

@@ -61,7 +61,15 @@ pub fn reduce_table(input: TokenStream) -> TokenStream {
 /// Users call it through `gemm_runtime::sgemm_table!`.
 #[proc_macro]
 pub fn sgemm_table(input: TokenStream) -> TokenStream {
-    expand::sgemm_table(input.into()).into()
+    expand::sgemm_table("sgemm_table", input.into()).into()
+}
+
+/// Expands the rules of a GEMM table to an expression of type `GemmTable`.
+///
+/// Users call it through `gemm_runtime::gemm_table!`.
+#[proc_macro]
+pub fn gemm_table(input: TokenStream) -> TokenStream {
+    expand::sgemm_table("gemm_table", input.into()).into()
 }
 
 /// Expands an epilogue to an expression of type `Epilogue`.

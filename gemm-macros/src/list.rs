@@ -93,6 +93,32 @@ impl List {
         Self::gemm(types, &kinds, runtime)
     }
 
+    /// Type of a table for these matrices and operands, in the same form as
+    /// [`kernel`](Self::kernel).
+    pub(crate) fn table(
+        list: Option<&Self>,
+        types: GemmTypes,
+        runtime: &TokenStream,
+    ) -> TokenStream {
+        if types == GemmTypes::F32 {
+            return Self::typed("SgemmTable", list, runtime);
+        }
+        let (matrices, kinds) = (Self::matrices(types, runtime), Self::kinds(list, runtime));
+        quote!(#runtime::GemmTable::<#matrices #kinds>)
+    }
+
+    /// Type of a table for matrices whose types follow from its use.
+    pub(crate) fn table_by_use(list: Option<&Self>, runtime: &TokenStream) -> TokenStream {
+        let kinds = Self::kinds(list, runtime);
+        quote!(#runtime::GemmTable::<_, _, _, #kinds>)
+    }
+
+    /// Element types of A, B and C, each with a comma.
+    fn matrices(types: GemmTypes, runtime: &TokenStream) -> TokenStream {
+        let matrices = types.matrices().map(|elem| rust_type(runtime, elem));
+        quote!(#(#matrices,)*)
+    }
+
     /// Type of a kernel for matrices whose types follow from its use.
     pub(crate) fn typed_by_use(list: Option<&Self>, runtime: &TokenStream) -> TokenStream {
         let kinds = Self::kinds(list, runtime);
@@ -104,8 +130,8 @@ impl List {
         if types == GemmTypes::F32 {
             return quote!(#runtime::Sgemm::<#kinds>);
         }
-        let matrices = types.matrices().map(|elem| rust_type(runtime, elem));
-        quote!(#runtime::Gemm::<#(#matrices,)* #kinds>)
+        let matrices = Self::matrices(types, runtime);
+        quote!(#runtime::Gemm::<#matrices #kinds>)
     }
 
     /// Operands as fields of a struct.

@@ -2,8 +2,10 @@
 //! the kernel.
 
 mod calls;
+mod choice;
 mod epilogue;
 mod features;
+mod gemm;
 mod rule_lines;
 mod tables;
 #[cfg(test)]
@@ -14,28 +16,22 @@ mod warm;
 use crate::compile::Arch;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::kernel::operands::{
-    AnyOperand, ByName, Named, Operands, OperandsFor, ScaledOperands, has_padding, sealed,
-};
-use crate::kernel::{
-    Choice, Chooses, GemmMatrices, GroupOffsets, NamedMatrix, SgemmTable, extents, launch_chosen,
-    problem, shape_on, with_splits,
-};
-use crate::program::CachedProgram;
+use crate::kernel::operands::{AnyOperand, ByName, Named, Operands, OperandsFor, ScaledOperands};
+use crate::kernel::{Chooses, GemmMatrices, GroupOffsets, NamedMatrix, SgemmTable, launch_chosen};
 use crate::report::LaunchReport;
 use crate::splits::SplitBuffers;
 use crate::trace::{event, span};
 use crate::view::{AsMatrixMutOf, AsMatrixOf, MatrixMut, MatrixRef};
-use crate::warm_up::make;
 use gemm_dsl::ir::Extent;
 use gemm_dsl::ir::contract::Subject;
-use gemm_dsl::spec::{Accuracy, EpilogueArg, Factor, Pairs, SgemmSpec};
+use gemm_dsl::spec::{Accuracy, EpilogueArg, Pairs};
 use gemm_dsl::tables::SgemmProblem;
-use std::sync::Arc;
+use gemm_dsl::target::element::Element;
 use tables::{CallFeatures, Shipped, Tables};
 
 pub use calls::SgemmCalls;
 pub use epilogue::{Epilogue, EpilogueSlot};
+pub use gemm::{F32Sums, GemmElement, gemm, gemm_tables};
 pub use tuned::TunedCall;
 pub use warm::warm;
 
@@ -102,31 +98,25 @@ where
     B: AsMatrixOf<f32> + ?Sized,
     C: AsMatrixMutOf<f32> + ?Sized,
 {
-    SgemmCall {
-        splits: [a.splits(Factor::A), b.splits(Factor::B)],
-        a: a.as_matrix(),
-        b: b.as_matrix(),
-        c: c.as_matrix_mut(),
-        alpha: 1.0,
-        beta: 0.0,
-        accuracy: Accuracy::Ieee,
-        epilogue: None,
-        operands: (),
-        groups: None,
-        tuned: None,
-    }
+    gemm(a, b, c)
 }
 
-/// GEMM that has not been launched, returned by [`sgemm`].
+/// GEMM of matrices of `f32` that has not been launched, returned by [`sgemm`].
 ///
 /// `E` lists the kinds of the operands of its epilogue, and `O` is the type of the operands passed
 /// so far, as for a [`Call`](crate::generic::Call).
+pub type SgemmCall<'a, E = (), O = ()> = GemmCall<'a, f32, f32, E, O>;
+
+/// GEMM that has not been launched, returned by [`gemm`] and by [`sgemm`].
+///
+/// `T` is the type of the elements of A and B, and `C` of those of C. `E` lists the kinds of the operands of its epilogue, and `O` is the type of the operands passed
+/// so far, as for a [`Call`](crate::generic::Call).
 #[derive(Debug)]
 #[must_use = "nothing is computed before `run`"]
-pub struct SgemmCall<'a, E = (), O = ()> {
-    a: MatrixRef<'a>,
-    b: MatrixRef<'a>,
-    c: MatrixMut<'a>,
+pub struct GemmCall<'a, T: Element, C: Element, E = (), O = ()> {
+    a: MatrixRef<'a, T>,
+    b: MatrixRef<'a, T>,
+    c: MatrixMut<'a, C>,
     /// Prepared splits of A and of B, if the caller passed them.
     splits: [Option<&'a SplitBuffers>; 2],
     alpha: f32,
@@ -141,13 +131,13 @@ pub struct SgemmCall<'a, E = (), O = ()> {
 }
 
 /// Table for a call, with the features that the call needs.
-struct TableCall<'e> {
-    table: &'static Shipped,
+struct TableCall<'e, T: Element, C: Element> {
+    table: &'static Shipped<T, C>,
     asked: CallFeatures<'e>,
     tuned: Option<&'e TunedCall>,
 }
 
-impl<'e> TableCall<'e> {
+impl<'e, T: Element, C: Element> TableCall<'e, T, C> {
     /// Line for a problem: that of the answer, or else of the table.
     fn chosen(&self, problem: &SgemmProblem) -> Result<&'e str> {
         match self.tuned.and_then(|tuned| tuned.chosen(problem, self.asked)) {
@@ -157,7 +147,7 @@ impl<'e> TableCall<'e> {
     }
 }
 
-impl Chooses for TableCall<'_> {
+impl<T: Element, C: Element> Chooses for TableCall<'_, T, C> {
     fn operands(&self) -> &[EpilogueArg] {
         self.asked.epilogue.map_or(&[], |epilogue| &epilogue.operands)
     }
@@ -174,7 +164,7 @@ impl Chooses for TableCall<'_> {
     }
 }
 
-impl<'a> SgemmCall<'a> {
+impl<'a, T: F32Sums, C: Element> GemmCall<'a, T, C> {
     /// Fuses an epilogue into the GEMM: C is the value of its expression. The accumulator `acc` is
     /// alpha·A·B + beta·C.
     ///
@@ -206,23 +196,26 @@ impl<'a> SgemmCall<'a> {
     ///
     /// If a rule has no registers for the operands of an epilogue, the next rule whose condition
     /// holds is taken. [`choice`](SgemmCall::choice) returns the chosen rule.
-    pub fn epilogue<E: Operands>(self, epilogue: Epilogue<E>) -> SgemmCall<'a, E, E::Unset<'a>> {
+    pub fn epilogue<E: Operands>(
+        self,
+        epilogue: Epilogue<E>,
+    ) -> GemmCall<'a, T, C, E, E::Unset<'a>> {
         let Self { a, b, c, splits, alpha, beta, accuracy, groups, tuned, .. } = self;
         let (epilogue, operands) = (Some(epilogue), E::Unset::default());
-        SgemmCall { a, b, c, splits, alpha, beta, accuracy, epilogue, operands, groups, tuned }
+        GemmCall { a, b, c, splits, alpha, beta, accuracy, epilogue, operands, groups, tuned }
     }
 }
 
-impl<'a, E> SgemmCall<'a, E> {
+impl<'a, T: Element, C: Element, E> GemmCall<'a, T, C, E> {
     /// Passes all operands of the epilogue as a tuple, in the order of its type: `(&bias, 0.5)` for
     /// an `Epilogue<(N, f32)>`. A single operand needs no tuple.
-    pub fn operands<O: OperandsFor<E>>(self, operands: O) -> SgemmCall<'a, E, O> {
+    pub fn operands<O: OperandsFor<E>>(self, operands: O) -> GemmCall<'a, T, C, E, O> {
         let Self { a, b, c, splits, alpha, beta, accuracy, epilogue, groups, tuned, .. } = self;
-        SgemmCall { a, b, c, splits, alpha, beta, accuracy, epilogue, operands, groups, tuned }
+        GemmCall { a, b, c, splits, alpha, beta, accuracy, epilogue, operands, groups, tuned }
     }
 }
 
-impl<'a> SgemmCall<'a, ByName, Named<'a>> {
+impl<'a, T: Element, C: Element> GemmCall<'a, T, C, ByName, Named<'a>> {
     /// Passes an operand of the epilogue by name: an `f32`, or a reference to an array on the
     /// device.
     pub fn operand(mut self, name: &str, given: impl AnyOperand + 'a) -> Self {
@@ -231,7 +224,7 @@ impl<'a> SgemmCall<'a, ByName, Named<'a>> {
     }
 }
 
-impl<'a, E, O> SgemmCall<'a, E, O> {
+impl<T: F32Sums, C: Element, E, O> GemmCall<'_, T, C, E, O> {
     /// Sets the factor of A·B. The default is 1.
     pub fn alpha(self, alpha: f32) -> Self {
         Self { alpha, ..self }
@@ -241,7 +234,9 @@ impl<'a, E, O> SgemmCall<'a, E, O> {
     pub fn beta(self, beta: f32) -> Self {
         Self { beta, ..self }
     }
+}
 
+impl<E, O> SgemmCall<'_, E, O> {
     /// Sets the accuracy class, which bounds the error of the elements of A·B. The default is
     /// [`Accuracy::Ieee`].
     ///
@@ -263,7 +258,9 @@ impl<'a, E, O> SgemmCall<'a, E, O> {
     pub fn accuracy(self, accuracy: Accuracy) -> Self {
         Self { accuracy, ..self }
     }
+}
 
+impl<T: GemmElement<C>, C: Element, E, O> GemmCall<'_, T, C, E, O> {
     /// Launches the GEMM on the device's stream. On a GPU the call returns before the work is done.
     ///
     /// # Errors
@@ -287,7 +284,7 @@ impl<'a, E, O> SgemmCall<'a, E, O> {
         self.run_by(tables, device)
     }
 
-    fn run_by(self, tables: &'static Tables, device: &Device) -> Result<LaunchReport>
+    fn run_by(self, tables: &'static Tables<T, C>, device: &Device) -> Result<LaunchReport>
     where
         O: OperandsFor<E>,
     {
@@ -323,138 +320,6 @@ impl<'a, E, O> SgemmCall<'a, E, O> {
             }
             other => other,
         })
-    }
-
-    /// Returns the spec of the kernel that [`run`](Self::run) would launch on this device.
-    ///
-    /// # Errors
-    /// Returns the errors of [`SgemmCall::run`] about the views.
-    pub fn spec(&self, device: &Device) -> Result<SgemmSpec>
-    where
-        O: OperandsFor<E>,
-    {
-        Ok(self.choice(device)?.spec.parse()?)
-    }
-
-    /// Returns the rule of the device's table that computes this GEMM, with the reason.
-    ///
-    /// The returned line is the spec of the rule, with keys added for the call: `layout` and
-    /// `pitched` for the matrices, `scaled` if alpha or beta is set, `batch` and `epilogue`. If
-    /// shared memory does not suffice, the line has fewer `stages`, `slices` or `blocks_per_sm`.
-    /// For a column-major C, the rule is chosen for the transposed GEMM Cᵀ = Bᵀ·Aᵀ, whose `m` is
-    /// the n of this call, and the epilogue is transposed likewise.
-    ///
-    /// ```
-    /// use gemm_runtime::{Device, MatrixMut, MatrixRef, sgemm};
-    ///
-    /// let device = Device::simulator();
-    /// let (x, mut room) = (device.alloc(64 * 64)?, device.alloc(64 * 64)?);
-    /// let (a, mut c) = (MatrixRef::new(&x, 64, 64)?, MatrixMut::new(&mut room, 64, 64)?);
-    /// let choice = sgemm(&a, &a.t(), &mut c).beta(1.0).choice(&device)?;
-    /// assert!(choice.spec.starts_with("layout: nt, tile: 32x32x16"), "{choice:?}");
-    /// # Ok::<(), gemm_runtime::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// Returns the errors of [`SgemmCall::run`] about the views.
-    pub fn choice(&self, device: &Device) -> Result<Choice>
-    where
-        O: OperandsFor<E>,
-    {
-        self.choice_by(Tables::on(device, self.accuracy), device)
-    }
-
-    fn choice_by(&self, tables: &'static Tables, device: &Device) -> Result<Choice>
-    where
-        O: OperandsFor<E>,
-    {
-        let asks = self.asks(tables)?;
-        let problem = self.problem(device, asks.asked)?;
-        match asks.tuned.and_then(|tuned| tuned.chosen(&problem, asks.asked)) {
-            Some((rule, line)) => asks.table.table.reason(rule, &problem, line.to_owned()),
-            None => asks.table.choice(&problem, asks.asked),
-        }
-    }
-
-    /// Compiles the kernels of this call before its launch. [`warm`] compiles the kernels of many
-    /// shapes at once.
-    ///
-    /// # Errors
-    /// Returns the errors of [`SgemmCall::choice`] and of [`warm`].
-    pub fn warm(&self, device: &Device) -> Result<()>
-    where
-        O: OperandsFor<E>,
-    {
-        let (line, program) = self.program(Tables::on(device, self.accuracy), device)?;
-        make(device, &[line], vec![program])
-    }
-
-    /// Chosen line, and the program to launch: the program of the line, or its variant that takes
-    /// prepared splits.
-    fn program(
-        &self,
-        tables: &'static Tables,
-        device: &Device,
-    ) -> Result<(&str, Result<Arc<CachedProgram>>)>
-    where
-        O: OperandsFor<E>,
-    {
-        let asks = self.asks(tables)?;
-        let line = asks.chosen(&self.problem(device, asks.asked)?)?;
-        let program = device.programs().get::<SgemmSpec>(line);
-        let given = program.and_then(|program| with_splits(program, self.splits_of_factors()));
-        Ok((line, given.map(|(program, _)| program)))
-    }
-
-    /// Splits of the first and of the second factor. For a column-major C the factors are Bᵀ and
-    /// Aᵀ, which have the splits of B and A.
-    fn splits_of_factors(&self) -> [Option<&'a SplitBuffers>; 2] {
-        let [of_a, of_b] = self.splits;
-        if self.c.shape().is_row_major() { [of_a, of_b] } else { [of_b, of_a] }
-    }
-
-    /// Problem by which the table chooses a rule.
-    fn problem(&self, device: &Device, asked: CallFeatures<'_>) -> Result<SgemmProblem>
-    where
-        O: OperandsFor<E>,
-    {
-        let (m, n, k) = self.extents()?;
-        let operands = asked.epilogue.map_or(&[][..], |epilogue| &epilogue.operands);
-        let forms = sealed::GiveAll::forms(&self.operands, operands)?;
-        let has_padding = has_padding(operands, &forms);
-        let (a, b) = (&self.a, &self.b);
-        let c = MatrixRef { elements: self.c.elements.shared(), shape: self.c.shape() };
-        let named = |a, b, c| {
-            [NamedMatrix::new("a", a), NamedMatrix::new("b", b), NamedMatrix::new("c", c)]
-        };
-        let shape = match c.shape.is_row_major() {
-            true => shape_on(device, named(a, b, &c), (m, n, k), has_padding)?,
-            false => {
-                let (a, b, c) = (a.t(), b.t(), c.t());
-                let [a, b, c] = named(&a, &b, &c);
-                shape_on(device, [b, a, c], (n, m, k), has_padding)?
-            }
-        };
-        Ok(problem(shape, device))
-    }
-
-    /// Extents (m, n, k), after checking that the views agree.
-    fn extents(&self) -> Result<(usize, usize, usize)> {
-        let (a, b) = (NamedMatrix::new("a", &self.a), NamedMatrix::new("b", &self.b));
-        let epilogue = self.epilogue.as_ref().map(|epilogue| epilogue.for_c(true));
-        let pairs = epilogue.map_or(Pairs::None, |epilogue| epilogue.pairs);
-        extents(a, b, NamedMatrix::new("c", &self.c), pairs)
-    }
-
-    /// Table for this call, with the features that the call needs.
-    fn asks(&self, tables: &'static Tables) -> Result<TableCall<'_>>
-    where
-        O: OperandsFor<E>,
-    {
-        let is_row_major = self.c.shape().is_row_major();
-        let epilogue = self.epilogue.as_ref().map(|epilogue| epilogue.for_c(is_row_major));
-        let asked = CallFeatures { epilogue, ..self.features()? };
-        Ok(TableCall { table: tables.table(asked), asked, tuned: self.answer() })
     }
 }
 

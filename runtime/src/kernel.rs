@@ -20,7 +20,7 @@ pub(crate) use sgemm::{
     Chooses, GemmMatrices, NamedMatrix, extents, launch_chosen, problem, shape_on,
 };
 pub use sgemm::{GroupOffset, GroupOffsets, call_program, with_splits};
-pub use table::{Choice, ReduceSlot, SgemmSlot, SgemmTable, Table};
+pub use table::{Choice, GemmTable, ReduceSlot, SgemmSlot, SgemmTable, Table};
 
 use crate::device::Device;
 use crate::error::Result;

@@ -24,7 +24,7 @@
 //! | task | item | guide |
 //! | --- | --- | --- |
 //! | declare a GEMM kernel | [`sgemm_kernel!`], [`SgemmKernel`] | [start](guide::start) |
-//! | multiply `bf16`, `f16` or `f64` | [`gemm_kernel!`], [`Gemm`] | [typed](guide::typed) |
+//! | multiply `bf16`, `f16` or `f64` | [`gemm()`], [`gemm_kernel!`], [`gemm_table!`] | [typed](guide::typed) |
 //! | declare a reduction | [`reduce_kernel!`], [`ReduceKernel`] | [reductions](guide::reductions) |
 //! | compute running sums of arrays or rows | [`scan_kernel!`], [`Scan`] | [scans](guide::scans) |
 //! | compute element by element | [`map_kernel!`], [`Map`] | [elementwise](guide::elementwise) |
@@ -127,7 +127,7 @@ pub use archive::Archive;
 pub use backend::event::Event;
 pub use backend::pinned::Pinned;
 pub use backend::transfer::Transfer;
-pub use blas::{Epilogue, SgemmCall, sgemm, sgemm_tables, warm};
+pub use blas::{Epilogue, GemmCall, SgemmCall, gemm, gemm_tables, sgemm, sgemm_tables, warm};
 pub use buffer::{Buffer, BufferView, BufferViewMut};
 pub use cudarc;
 pub use device::Device;
@@ -141,7 +141,8 @@ pub use gemm_dsl::target::fp8;
 pub use half;
 pub use kernel::operands::{BatchItem, BatchM, BatchN, ByName, M, MN, N, Out, OutM};
 pub use kernel::{
-    Gemm, InPlace, Map, Number, ReduceKernel, ReduceTable, Scan, Sgemm, SgemmKernel, SgemmTable,
+    Gemm, GemmTable, InPlace, Map, Number, ReduceKernel, ReduceTable, Scan, Sgemm, SgemmKernel,
+    SgemmTable,
 };
 pub use list::{MatrixList, MatrixListMut};
 pub use matrix::Matrix;
@@ -166,6 +167,7 @@ pub mod tuning {
 
 /// Traits in the bounds of kernels and views. Only generic code needs to name them.
 pub mod bounds {
+    pub use crate::blas::{F32Sums, GemmElement};
     pub use crate::kernel::operands::{
         AnyOperand, Named, OperandFor, OperandKind, Operands, OperandsFor,
     };
@@ -236,8 +238,8 @@ pub mod __private {
     pub use crate::slot::KernelSlot;
     pub use gemm_dsl::artifact::items;
     pub use gemm_macros::{
-        epilogue, gemm_kernel, map_kernel, reduce_kernel, reduce_table, row_kernel, scan_kernel,
-        sgemm_kernel, sgemm_table,
+        epilogue, gemm_kernel, gemm_table, map_kernel, reduce_kernel, reduce_table, row_kernel,
+        scan_kernel, sgemm_kernel, sgemm_table,
     };
 }
 
@@ -464,4 +466,38 @@ macro_rules! epilogue {
 #[macro_export]
 macro_rules! sgemm_table {
     ($($rows:tt)*) => { $crate::__private::sgemm_table! { [$crate] $($rows)* } };
+}
+
+/// Builds a [`GemmTable`] from rules, as [`sgemm_table!`] does, for matrices of other element
+/// types than `f32`.
+///
+/// The element types of A, B and C precede the rules; a type that is left out is `f32`. They apply
+/// to all rules, so a spec must not have the keys `a`, `b` and `c`. The table in
+/// [typed](crate::guide::typed) lists the types.
+///
+/// ```
+/// use gemm_runtime::half::bf16;
+/// use gemm_runtime::{Device, GemmTable, gemm_table};
+///
+/// const GEMM: GemmTable<bf16, bf16, bf16> = gemm_table! {
+///     a: bf16, b: bf16, c: bf16;
+///     arch == 90 && waves(128x256) > 0.5 =>
+///         tile: 128x256x64, mma: wgmma, copy: tma, stages: 4, producer, persistent, float4;
+///     else => tile: 32x32x16, thread: 4x4;
+/// };
+///
+/// let choice = GEMM.choice((4096, 4096, 4096), &Device::simulator())?;
+/// assert_eq!(choice.rule, 0);
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
+///
+/// `aligned` counts 16 bytes in elements of each matrix: rows of 8 elements of `bf16`, or of 4
+/// elements of `f32`.
+///
+/// Tensor cores that read matrices of 16-bit elements need no `accuracy` header, because they round
+/// neither A nor B. They sum in another order than kernels on CUDA cores, so an `invariant` table
+/// has no rules with `mma: wgmma`.
+#[macro_export]
+macro_rules! gemm_table {
+    ($($rows:tt)*) => { $crate::__private::gemm_table! { [$crate] $($rows)* } };
 }

@@ -3,6 +3,7 @@
 
 mod batches;
 mod bits;
+mod tables;
 
 use gemm_dsl::spec::{Bounds, GemmLayout, MatrixType, Pairs, SgemmSpec};
 use gemm_oracle::product::Size;
@@ -464,5 +465,11 @@ pub fn trials() -> Vec<Trial> {
     });
     let trials =
         simulated![sums_are_exact, warpgroups_store_vectors, bytes_on_tensor_cores, integers_wrap];
-    trials.into_iter().chain(bits::trials()).chain(on_gpus).chain(batches::trials()).collect()
+    trials
+        .into_iter()
+        .chain(bits::trials())
+        .chain(tables::trials())
+        .chain(on_gpus)
+        .chain(batches::trials())
+        .collect()
 }

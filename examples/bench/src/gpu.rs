@@ -9,6 +9,7 @@ mod graph;
 mod library;
 mod reference;
 mod timer;
+mod typed_product;
 
 pub use blas::{Blas, Product};
 pub use ceiling::{fma_rate, read_rate};
@@ -18,6 +19,7 @@ pub use gemm_runtime::internal::failed;
 pub use graph::captured;
 pub use reference::GpuReference;
 pub use timer::{Timer, Work, median};
+pub use typed_product::typed_product;
 
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream};
 use cudarc::nvrtc::Ptx;

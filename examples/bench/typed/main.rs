@@ -19,12 +19,9 @@ mod batches;
 
 use clap::Parser;
 use cudarc::cublas::CudaBlas;
-use cudarc::cublas::sys::{
-    cublasComputeType_t, cublasGemmAlgo_t, cublasGemmEx, cublasOperation_t, cudaDataType,
-};
 use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut};
 use gemm_bench::cli::{Failure, Outcome, device_label, exit, open_gpu};
-use gemm_bench::gpu::{Blas, Gpu, Timer, failed};
+use gemm_bench::gpu::{Blas, Gpu, Timer, failed, typed_product};
 use gemm_bench::table::{Table, number, text};
 use gemm_dsl::spec::GemmLayout;
 use gemm_dsl::target::element::to_bytes;
@@ -32,7 +29,6 @@ use gemm_oracle::product::Size;
 use gemm_runtime::fp8::e4m3;
 use gemm_runtime::half::{bf16, f16};
 use gemm_runtime::{Buffer, Element, Error, Gemm, MatrixMut, MatrixRef, SgemmSpec};
-use std::ffi::c_void;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -126,15 +122,6 @@ fn run(options: &TypedOptions) -> Result<Outcome, Failure> {
     }
 }
 
-/// Type of cuBLAS.
-fn library_type<T: Element>() -> cudaDataType {
-    match T::ELEM.name() {
-        "bf16" => cudaDataType::CUDA_R_16BF,
-        "f16" => cudaDataType::CUDA_R_16F,
-        _ => cudaDataType::CUDA_R_32F,
-    }
-}
-
 fn measured<T: Element, R: Element + PartialEq>(
     options: &TypedOptions,
 ) -> Result<Outcome, Failure> {
@@ -186,7 +173,10 @@ fn measured<T: Element, R: Element + PartialEq>(
         }
         let to = peer[0].device_ptr_mut(gpu.stream).0;
         let (from_a, from_b) = (address(&a), address(&b));
-        let mut reference = || multiply::<T, R>(&blas, layout, [from_b, from_a, to], [n, m, k]);
+        // SAFETY: the matrices have these types and extents, in memory of the device.
+        #[allow(unsafe_code, reason = "the library checks no lengths")]
+        let mut reference =
+            || unsafe { typed_product::<T, R>(&blas, layout, [from_a, from_b, to], size) };
         let has_peer = T::ELEM.size() == 2;
         let mut launches: Vec<Box<dyn FnMut() -> Result<(), Error>>> = Vec::new();
         for (kernel, output) in kernels.iter().zip(&mut outputs) {
@@ -288,56 +278,5 @@ fn rounded<T: Element>(value: f32) -> T {
         "e4m3" => e4m3::from_f32(value).to_bits().into(),
         "i8" => (value as i8 as u8).into(),
         _ => f16::from_f32(value).to_bits().into(),
-    })
-}
-
-/// Enqueues C = A·B with the library, as Cᵀ = Bᵀ·Aᵀ in column-major order.
-#[allow(unsafe_code, reason = "the library checks no lengths")]
-fn multiply<T: Element, R: Element>(
-    blas: &CudaBlas,
-    layout: GemmLayout,
-    [b, a, c]: [u64; 3],
-    [n, m, k]: [usize; 3],
-) -> Result<(), Error> {
-    let (one, zero) = (1f32, 0f32);
-    let (of, to) = (library_type::<T>(), library_type::<R>());
-    let number = |value: &f32| std::ptr::from_ref(value).cast::<c_void>();
-    let memory = |address: u64| address as *const c_void;
-    let (rows, cols, terms) = (n as i32, m as i32, k as i32);
-    // In column-major order, a row-major matrix is its transpose.
-    let operation = |is_transposed| match is_transposed {
-        true => cublasOperation_t::CUBLAS_OP_T,
-        false => cublasOperation_t::CUBLAS_OP_N,
-    };
-    let [by_rows_a, by_rows_b] = [!layout.transposes_a(), !layout.transposes_b()];
-    // SAFETY: the matrices have these extents and types.
-    let status = unsafe {
-        cublasGemmEx(
-            *blas.handle(),
-            operation(!by_rows_b),
-            operation(!by_rows_a),
-            rows,
-            cols,
-            terms,
-            number(&one),
-            memory(b),
-            of,
-            if by_rows_b { rows } else { terms },
-            memory(a),
-            of,
-            if by_rows_a { terms } else { cols },
-            number(&zero),
-            c as *mut c_void,
-            to,
-            rows,
-            cublasComputeType_t::CUBLAS_COMPUTE_32F,
-            cublasGemmAlgo_t::CUBLAS_GEMM_DEFAULT,
-        )
-    };
-    status.result().map_err(|error| Error::Driver {
-        doing: "multiplying with cuBLAS".to_owned(),
-        code: format!("{error:?}"),
-        status: error.0 as i32,
-        text: "see cublasStatus_t in cuBLAS's documentation".to_owned(),
     })
 }

@@ -13,7 +13,6 @@ use crate::spec::{
 use crate::syntax::{Span, macro_tokens};
 use crate::tables::{KernelTable, RuleSpec};
 use proc_macro2::{Ident, Span as Place, TokenStream, TokenTree};
-use std::collections::HashMap;
 
 /// Result of reading a `reduce_kernel!` call.
 #[derive(Debug)]
@@ -54,10 +53,13 @@ pub struct ReduceTableTokens {
 
 /// Reads the tokens of a `reduce_table!` call.
 pub fn reduce_table(tokens: TokenStream) -> ReduceTableTokens {
-    let (table, types) = read_table(tokens, |spec: &ReduceSpec, _, _| {
-        ([Typed::Inputs, Typed::Results].map(|of| types(spec, of)), numbers(spec))
+    let (table, types) = read_table(tokens, |read: &table::TableOutcome<ReduceSpec>, _| {
+        let rule = read.first_parsed.as_ref();
+        rule.map(|(spec, _)| {
+            ([Typed::Inputs, Typed::Results].map(|of| types(spec, of)), numbers(spec))
+        })
     });
-    let (types, numbers) = types.unzip();
+    let (types, numbers) = types.flatten().unzip();
     let [inputs, results] = types.map_or([None, None], |types| types.map(Some));
     ReduceTableTokens { table, inputs, numbers: numbers.unwrap_or_default(), results }
 }
@@ -196,18 +198,35 @@ const F32_ONLY: &str = "the matrices of `sgemm_kernel!` are `f32`; use `gemm_ker
 pub struct SgemmTableTokens {
     /// The checked table, or all faults, each at its own tokens.
     pub table: syn::Result<KernelTable<SgemmSpec>>,
+    /// Element types of the matrices, also for a faulty table.
+    pub types: GemmTypes,
     /// Operands of all rules, each with the place of its name in the first rule. `None` if the
     /// first rule does not determine them.
     pub operands: Option<Vec<(EpilogueArg, Place)>>,
 }
 
-/// Reads the tokens of an `sgemm_table!` call.
-pub fn sgemm_table(tokens: TokenStream) -> SgemmTableTokens {
-    let (table, operands) = read_table(tokens, |spec: &SgemmSpec, starts, places| {
-        placed(spec, starts.get("epilogue").copied(), places)
+/// Reads the tokens of an `sgemm_table!` call, or of a `gemm_table!` call if the table may have
+/// element types.
+pub fn sgemm_table(tokens: TokenStream, has_types: bool) -> SgemmTableTokens {
+    let (table, told) = read_table(tokens, |read: &table::TableOutcome<SgemmSpec>, places| {
+        let rule = read.first_parsed.as_ref();
+        let operands =
+            rule.map(|(spec, starts)| placed(spec, starts.get("epilogue").copied(), places));
+        let heading = read.heading.as_ref();
+        let types = heading.map_or(GemmTypes::F32, |(spec, _)| spec.types());
+        (operands, types, heading.and_then(|(_, at)| places.get(*at)).copied())
     });
-    SgemmTableTokens { table, operands }
+    let (operands, types, typed) = told.unwrap_or((None, GemmTypes::F32, None));
+    let table = match typed.filter(|_| !has_types) {
+        None => table,
+        Some(place) => Err(syn::Error::new(place, F32_TABLE)),
+    };
+    SgemmTableTokens { table, types, operands }
 }
+
+/// Message for an element type in `sgemm_table!`.
+const F32_TABLE: &str = "the matrices of `sgemm_table!` are `f32`; use `gemm_table!` with the \
+     same rules, which builds a `GemmTable<A, B, C>`";
 
 /// Returns the operands if the keys that determine them could be parsed.
 fn operands(
@@ -252,18 +271,18 @@ fn read<S: Family + Table, R>(
     (outcome.plan.map_err(|faults| all_located(faults, &places)), Some(told))
 }
 
-/// Returns the table, and the value of `tell` for the first rule whose spec could be parsed. `tell`
-/// gets the spec, the start of each key's value, and the places of all tokens.
+/// Returns the table, and the value of `tell` for the result of reading it if the tokens could be
+/// parsed. `tell` also gets the places of all tokens.
 fn read_table<S: RuleSpec, R>(
     stream: TokenStream,
-    tell: impl FnOnce(&S, &HashMap<&'static str, usize>, &[Place]) -> R,
+    tell: impl FnOnce(&table::TableOutcome<S>, &[Place]) -> R,
 ) -> (syn::Result<KernelTable<S>>, Option<R>) {
     let (tokens, places) = match macro_tokens(stream) {
         Ok(read) => read,
         Err(fault) => return (Err(syn::Error::new(fault.place, fault.error)), None),
     };
     let read = table::read::<S>(&tokens);
-    let told = read.first_parsed.as_ref().map(|(spec, starts)| tell(spec, starts, &places));
+    let told = Some(tell(&read, &places));
     (read.table.map_err(|faults| all_located(faults, &places)), told)
 }
 

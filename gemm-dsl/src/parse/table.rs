@@ -13,6 +13,8 @@ use std::collections::HashMap;
 
 /// Maximum number of rules of a table.
 pub(super) const MAX_RULES: usize = 256;
+/// Tokens of an entry such as `a: bf16`.
+const ENTRY: usize = 3;
 
 /// Result of reading a table.
 pub(super) struct TableOutcome<S: Family> {
@@ -20,6 +22,8 @@ pub(super) struct TableOutcome<S: Family> {
     pub table: Result<KernelTable<S>, Vec<Fault>>,
     /// Earliest rule whose keys that affect the result could be parsed. It may have other faults.
     pub first_parsed: Option<ParsedRule<S>>,
+    /// Spec with the entries before the rules, and the first token of these entries.
+    pub heading: Option<(S, usize)>,
 }
 
 /// Spec of a rule, and the start of each key's value.
@@ -38,12 +42,13 @@ pub(super) fn read<S: RuleSpec>(tokens: &[Token]) -> TableOutcome<S> {
         count: 0,
         has_else: false,
         is_total: false,
+        heading: Heading::default(),
     };
     let mut rest = Tokens::all(tokens);
     while !rest.is_empty() {
         let rule = rest.until(|token| token.is(';'));
         rest = rest.after(rule.len() + 1);
-        if rule.is_empty() || table.is_word(rule) {
+        if rule.is_empty() || table.is_heading(rule) || table.is_word(rule) {
             continue;
         }
         if table.count == MAX_RULES {
@@ -59,7 +64,7 @@ pub(super) fn read<S: RuleSpec>(tokens: &[Token]) -> TableOutcome<S> {
         let last = tokens.len().checked_sub(1).map(|last| last..last + 1);
         table.faults.push((messages::no_else(), last));
     }
-    let TableReader { rules, first_parsed, mut faults, header, .. } = table;
+    let TableReader { rules, first_parsed, mut faults, header, heading, .. } = table;
     if faults.is_empty() {
         // A macro passes its table on as text that is parsed again, and text has a maximum length.
         let bytes: usize = rules.iter().map(|rule| rule.to_string().len() + ";\n".len()).sum();
@@ -74,7 +79,7 @@ pub(super) fn read<S: RuleSpec>(tokens: &[Token]) -> TableOutcome<S> {
         faults.push((too_many(more), None));
     }
     let table = if faults.is_empty() { Ok(KernelTable::new(rules, header)) } else { Err(faults) };
-    TableOutcome { table, first_parsed }
+    TableOutcome { table, first_parsed, heading: heading.at.map(|at| (heading.start, at)) }
 }
 
 struct TableReader<S: Family> {
@@ -95,6 +100,17 @@ struct TableReader<S: Family> {
     has_else: bool,
     /// True if a faulty rule matches all remaining problems, or may be meant to match them.
     is_total: bool,
+    heading: Heading<S>,
+}
+
+/// Entries that precede the rules and apply to all of them.
+#[derive(Default)]
+struct Heading<S> {
+    /// Spec with these entries alone.
+    start: S,
+    /// First token of the entries, if there are any.
+    at: Option<usize>,
+    is_faulty: bool,
 }
 
 impl<S: RuleSpec> TableReader<S> {
@@ -125,6 +141,56 @@ impl<S: RuleSpec> TableReader<S> {
             self.rule(rest);
         }
         true
+    }
+
+    /// Reads entries that apply to all rules, such as `a: bf16, b: bf16`. Returns false if these are
+    /// no such entries.
+    fn is_heading(&mut self, rule: Tokens<'_>) -> bool {
+        let is_entry = |rest: Tokens<'_>| {
+            matches!(rest.tokens(), [key, colon, ..]
+                if colon.is(':') && S::HEADING.iter().any(|name| key.text == *name))
+        };
+        if !is_entry(rule) {
+            return false;
+        }
+        let mut end = rule.len();
+        if arrow(rule).is_some() {
+            // A rule follows without a semicolon.
+            end = 0;
+            while is_entry(rule.after(end)) && end + ENTRY <= rule.len() {
+                end += ENTRY;
+                end += usize::from(rule.get(end).is_some_and(|comma| comma.is(',')));
+            }
+        }
+        let (head, rest) = (rule.first(end), rule.after(end));
+        let again = self.heading.at.is_some();
+        if self.count > 0 || again {
+            self.fault(messages::late_word(&head[0].text, again), head.first(1).span());
+        } else {
+            self.heading(head);
+        }
+        if !rest.is_empty() {
+            let (text, next) = (head.text(), rest.first(1));
+            self.fault(messages::no_semicolon_after_types(&text, &next.text()), next.span());
+            self.count += 1;
+            self.rule(rest);
+        }
+        true
+    }
+
+    /// Reads the entries that apply to all rules.
+    fn heading(&mut self, head: Tokens<'_>) {
+        let Outcome { spec, plan, given, .. } = planned_by(head, S::default(), S::plan);
+        let mut faults = plan.err().unwrap_or_default();
+        for (key, entry) in &given {
+            if !S::HEADING.contains(key) {
+                faults.push((messages::not_of_table(key, S::HEADING), Some(entry.key.span())));
+            }
+        }
+        let at = Some(head.span().start);
+        self.heading = Heading { start: spec, at, is_faulty: !faults.is_empty() };
+        let located = |(fault, span): Fault| (fault, span.or(Some(head.span())));
+        self.faults.extend(faults.into_iter().map(located));
     }
 
     /// Splits the tokens if a rule follows an `accuracy` header without a semicolon.
@@ -179,7 +245,7 @@ impl<S: RuleSpec> TableReader<S> {
         };
         let layouts = layouts::<S>(&comes);
         let Outcome { spec, plan, given, unread } =
-            planned_by(line, |spec| kernels::<S>(spec, &layouts));
+            planned_by(line, self.heading.start.clone(), |spec| kernels::<S>(spec, &layouts));
         let (kernels, mut faults) = match plan {
             Ok(kernels) => (Some(kernels), Vec::new()),
             Err(faults) => (None, faults),
@@ -187,6 +253,15 @@ impl<S: RuleSpec> TableReader<S> {
         for (key, asked) in S::FOLLOWING {
             let entry = given.get(key);
             faults.extend(entry.map(|e| (messages::of_problem(key, asked), Some(e.key.span()))));
+        }
+        let is_of_heading = |fault: &SpecError| fault.keys().iter().any(|k| S::HEADING.contains(k));
+        if self.heading.is_faulty {
+            faults.retain(|(fault, _)| !is_of_heading(fault));
+        }
+        for key in S::HEADING {
+            let entry = given.get(key);
+            let fault = |entry: &Entry<'_>| messages::of_table(key, &entry.value_text());
+            faults.extend(entry.map(|entry| (fault(entry), Some(entry.key.span()))));
         }
         // Faults that concern a whole rule are reported at its spec.
         let whole = if line.is_empty() { rule.span() } else { line.span() };
@@ -218,8 +293,10 @@ impl<S: RuleSpec> TableReader<S> {
         given: &HashMap<&'static str, Entry<'_>>,
     ) -> Option<(&'static str, SpecError)> {
         let value = |key: &str| given.get(key).map(|entry| entry.value_text());
+        // The instruction decides the arithmetic of a spec that does not give it.
+        let decisive = |key| if key == "arith" && value(key).is_none() { "mma" } else { key };
         if self.header.is_invariant
-            && let Some(key) = S::VARIES.and_then(|varies| varies(spec))
+            && let Some(key) = S::VARIES.and_then(|varies| varies(spec)).map(decisive)
             && let Some(value) = value(key)
         {
             return Some((key, messages::varies(key, &value)));
@@ -344,5 +421,14 @@ impl ReadTable for ReduceSpec {
 impl ReadTable for SgemmSpec {
     fn read_table(text: &str) -> Result<KernelTable<Self>, SpecErrors> {
         from_text(text)
+    }
+
+    fn heading(&self) -> String {
+        Self::default().a(self.a).b(self.b).c(self.c).to_string()
+    }
+
+    fn without_heading(&self) -> Self {
+        let Self { a, b, c, .. } = Self::default();
+        self.clone().a(a).b(b).c(c)
     }
 }

@@ -275,7 +275,7 @@ fn spec<S: Family + Table>() -> impl Strategy<Value = S> {
 fn prints_and_parses_back<S: Family + Table>(spec: &S) {
     let line = spec.to_string();
     let Ok((tokens, _)) = lex(&line) else { panic!("{line}") };
-    let reader = SpecReader::<S>::read(Tokens::all(&tokens));
+    let reader = SpecReader::<S>::read(Tokens::all(&tokens), S::default());
     assert!(reader.faults.is_empty(), "{line}");
     assert_eq!(&reader.spec, spec, "{line}");
 }

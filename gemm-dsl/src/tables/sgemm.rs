@@ -1,11 +1,11 @@
 //! Tables of GEMMs: shapes, targets and the facts of conditions.
 
-use super::{Rounds, RuleSpec, TableFamily};
+use super::{KernelTable, Rounds, RuleSpec, TableFamily};
 use crate::error::SpecErrors;
 use crate::expr::{ExprScope, Facts, SGEMM_TABLE};
 use crate::ir::Elem;
 use crate::plan::SgemmPlan;
-use crate::spec::{Batch, GemmLayout, GemmTypes, SgemmSpec};
+use crate::spec::{Accuracy, Batch, GemmLayout, GemmTypes, SgemmSpec};
 use crate::target::device;
 
 /// GPU for which a rule is chosen.
@@ -99,9 +99,22 @@ impl SgemmShape {
         ])
     }
 
+    /// Derives the alignment of matrices with these element types from the extents, unless it is
+    /// declared.
+    #[must_use]
+    pub fn of_types(self, types: GemmTypes) -> Self {
+        self.aligned(self.is_aligned_in(types))
+    }
+
     /// Returns true if every row or column is aligned to 16 bytes, as declared or derived from the
-    /// extents.
+    /// extents, for matrices of `f32`.
     pub fn is_aligned(&self) -> bool {
+        self.is_aligned_in(GemmTypes::F32)
+    }
+
+    /// Returns true if every row or column of matrices with these element types is aligned to 16
+    /// bytes, as declared or derived from the extents.
+    pub fn is_aligned_in(&self, types: GemmTypes) -> bool {
         let Self { m, n, k, batch, .. } = *self;
         let layout = self.lies();
         let packed = |elem: Elem, rows: u64, cols: u64, by_column: bool| {
@@ -113,7 +126,7 @@ impl SgemmShape {
             )
         };
         self.aligned.unwrap_or_else(|| {
-            let GemmTypes { a, b, c, .. } = GemmTypes::F32;
+            let GemmTypes { a, b, c, .. } = types;
             packed(a, m, k, layout.transposes_a())
                 && packed(b, k, n, layout.transposes_b())
                 && packed(c, m, n, false)
@@ -142,6 +155,13 @@ pub fn lines_take_vectors(elem: Elem, lines: StridedItems, matrices: StridedItem
 pub struct SgemmProblem {
     pub shape: SgemmShape,
     pub target: Target,
+}
+
+impl KernelTable<SgemmSpec> {
+    /// Returns the element types of the matrices, which all rules share.
+    pub fn types(&self) -> GemmTypes {
+        self.rules().first().map_or(GemmTypes::F32, |rule| rule.spec.types())
+    }
 }
 
 impl TableFamily for SgemmSpec {
@@ -251,5 +271,11 @@ impl RuleSpec for SgemmSpec {
 
     const VARIES: Option<fn(&Self) -> Option<&'static str>> = Some(Self::splits_sums);
 
-    const ROUNDS: Option<Rounds<Self>> = Some(("arith", |spec| spec.arith.accuracy()));
+    // Tensor cores that read A and B round neither.
+    const ROUNDS: Option<Rounds<Self>> = Some(("arith", |spec| match spec.reads_matrices() {
+        true => Some(Accuracy::Ieee),
+        false => spec.arith.accuracy(),
+    }));
+
+    const HEADING: &'static [&'static str] = &Self::TYPES;
 }

@@ -107,12 +107,23 @@ impl Contents {
         Ok(self)
     }
 
-    /// Adds the kernels of all rules of an `sgemm_table!`, for each layout that a rule admits.
+    /// Adds the kernels of all rules of an `sgemm_table!` or `gemm_table!`, for each layout that a
+    /// rule admits.
     ///
     /// # Errors
     /// [`Error::Spec`] with all faults of the table.
     pub fn sgemm_table(mut self, rules: &str) -> Result<Self, Error> {
         self.gemms.extend(table::<SgemmSpec>("sgemm_table", rules)?);
+        Ok(self)
+    }
+
+    /// Adds the kernels of all rules of a `gemm_table!` or `sgemm_table!`, for each layout that a
+    /// rule admits.
+    ///
+    /// # Errors
+    /// [`Error::Spec`] with all faults of the table.
+    pub fn gemm_table(mut self, rules: &str) -> Result<Self, Error> {
+        self.gemms.extend(table::<SgemmSpec>("gemm_table", rules)?);
         Ok(self)
     }
 
@@ -126,8 +137,8 @@ impl Contents {
     }
 
     /// Adds the kernels of all calls of `sgemm_kernel!`, `gemm_kernel!`, `reduce_kernel!`,
-    /// `map_kernel!`, `row_kernel!`, `scan_kernel!`, `sgemm_table!` and `reduce_table!` in a file,
-    /// or in all files `*.rs` of a folder and its subfolders.
+    /// `map_kernel!`, `row_kernel!`, `scan_kernel!`, `sgemm_table!`, `gemm_table!` and
+    /// `reduce_table!` in a file, or in all files `*.rs` of a folder and its subfolders.
     ///
     /// The files are split into tokens and not expanded. Calls in code that `cfg` disables count,
     /// calls under another name do not. A call in the body of a `macro_rules!` whose spec contains

@@ -56,8 +56,8 @@ pub enum Error {
     /// A file or folder has no calls of kernel macros.
     #[error(
         "{} has no calls of `sgemm_kernel!`, `gemm_kernel!`, `reduce_kernel!`, `map_kernel!`, \
-         `row_kernel!`, `scan_kernel!`, `sgemm_table!` or `reduce_table!`. Write a spec as such a \
-         call, for example `reduce_kernel!(op: max)`",
+         `row_kernel!`, `scan_kernel!`, `sgemm_table!`, `gemm_table!` or `reduce_table!`. Write a \
+         spec as such a call, for example `reduce_kernel!(op: max)`",
         path.display()
     )]
     NoCalls {

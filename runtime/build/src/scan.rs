@@ -16,8 +16,9 @@ const MAP_KERNEL: &str = "map_kernel";
 const ROW_KERNEL: &str = "row_kernel";
 const SCAN_KERNEL: &str = "scan_kernel";
 const SGEMM_TABLE: &str = "sgemm_table";
+const GEMM_TABLE: &str = "gemm_table";
 const REDUCE_TABLE: &str = "reduce_table";
-const MACROS: [&str; 8] = [
+const MACROS: [&str; 9] = [
     SGEMM_KERNEL,
     GEMM_KERNEL,
     REDUCE_KERNEL,
@@ -25,6 +26,7 @@ const MACROS: [&str; 8] = [
     ROW_KERNEL,
     SCAN_KERNEL,
     SGEMM_TABLE,
+    GEMM_TABLE,
     REDUCE_TABLE,
 ];
 
@@ -129,8 +131,9 @@ fn read(path: &Path, name: &str, tokens: TokenStream, found: &mut Found) -> Resu
             let plan = parse::scan(tokens).plan.map_err(faulty)?;
             found.scans.push(plan.spec().to_string());
         }
-        SGEMM_TABLE => {
-            found.gemms.extend(lines(&parse::sgemm_table(tokens).table.map_err(faulty)?));
+        SGEMM_TABLE | GEMM_TABLE => {
+            let table = parse::sgemm_table(tokens, name == GEMM_TABLE).table;
+            found.gemms.extend(lines(&table.map_err(faulty)?));
         }
         _ => found.reductions.extend(lines(&parse::reduce_table(tokens).table.map_err(faulty)?)),
     }

@@ -1,11 +1,13 @@
 //! Sets of [`sgemm`](crate::sgemm) calls, for archives.
 
 use super::epilogue::CallEpilogue;
-use super::tables::{CallFeatures, Shipped, Tables};
+use super::gemm::GemmElement;
+use super::tables::{CallFeatures, Shipped};
 use crate::error::{Error, Result};
 use gemm_dsl::Plan;
 use gemm_dsl::spec::{Accuracy, Batch, Epilogue, GemmLayout, SgemmSpec};
 use gemm_dsl::tables::{SgemmProblem, SgemmShape, Target};
+use gemm_dsl::target::element::Element;
 use std::collections::BTreeSet;
 
 /// Calls of [`sgemm`](gemm_runtime::sgemm) whose kernels an archive shall contain.
@@ -29,6 +31,8 @@ pub struct SgemmCalls {
     batch: Option<Batch>,
     accuracy: Accuracy,
     epilogue: Option<Epilogue>,
+    /// [`lines_of`](SgemmCalls::lines_of) the element types.
+    lines: fn(&Self, u32) -> Result<BTreeSet<String>>,
 }
 
 /// Extents of the calls, for the choice of rules.
@@ -67,7 +71,25 @@ impl SgemmCalls {
             batch: None,
             accuracy: Accuracy::Ieee,
             epilogue: None,
+            lines: Self::lines_of::<f32, f32>,
         }
+    }
+
+    /// Selects calls of [`gemm`](gemm_runtime::gemm) on matrices A and B with elements of type `T`,
+    /// and C with elements of type `C`, in place of calls of `sgemm`.
+    ///
+    /// ```
+    /// use gemm_runtime::half::bf16;
+    /// use gemm_runtime::internal::SgemmCalls;
+    ///
+    /// let calls = SgemmCalls::for_shapes(132, [(4096, 4096, 4096)]).types::<bf16, bf16>();
+    /// let lines = calls.lines(90)?;
+    /// assert!(lines.iter().all(|line| line.contains("arith: bf16, mma: wgmma")));
+    /// # Ok::<(), gemm_runtime::Error>(())
+    /// ```
+    #[must_use]
+    pub fn types<T: GemmElement<C>, C: Element>(self) -> Self {
+        Self { lines: Self::lines_of::<T, C>, ..self }
     }
 
     /// Restricts the calls to these layouts of A and B. Each shape of
@@ -116,10 +138,15 @@ impl SgemmCalls {
     /// * [`Error::Spec`] if no rule can take the epilogue.
     /// * [`Error::TooLarge`] for an extent of 2^31 or more.
     pub fn lines(&self, arch: u32) -> Result<BTreeSet<String>> {
+        (self.lines)(self, arch)
+    }
+
+    fn lines_of<T: GemmElement<C>, C: Element>(&self, arch: u32) -> Result<BTreeSet<String>> {
         let epilogue = self.epilogue.clone().map(CallEpilogue::new);
         let (scaled, batch) = (self.is_scaled, self.batch);
         let asked = CallFeatures { scaled, batch, epilogue: epilogue.as_ref() };
-        let table = Tables::for_arch(Some(arch), self.accuracy).table(asked);
+        let table = T::tables(Some(arch), self.accuracy).table(asked);
+        let types = table.table.types();
         match &self.extents {
             Extents::Any => {
                 let layouts = self.layouts.as_deref().unwrap_or(GemmLayout::ALL);
@@ -128,7 +155,7 @@ impl SgemmCalls {
             Extents::Shapes(shapes, sms) => {
                 let target = Target { arch, sms: *sms };
                 let chosen = shapes.iter().flat_map(|shape| self.forms(*shape)).map(|shape| {
-                    let problem = SgemmProblem { shape, target };
+                    let problem = SgemmProblem { shape: shape.of_types(types), target };
                     table.chosen(&problem, asked).map(|(_, line)| line.to_owned())
                 });
                 chosen.collect()
@@ -151,9 +178,9 @@ impl SgemmCalls {
     }
 
     /// Specs of all rules in these layouts that can take the epilogue.
-    fn all_lines(
+    fn all_lines<T: Element, C: Element>(
         &self,
-        table: &Shipped,
+        table: &Shipped<T, C>,
         layouts: &[GemmLayout],
         asked: CallFeatures<'_>,
     ) -> Result<BTreeSet<String>> {

@@ -1,6 +1,6 @@
 //! Features of a call that are not part of its problem.
 
-use super::SgemmCall;
+use super::GemmCall;
 use super::tables::CallFeatures;
 use crate::error::{Error, Result};
 use crate::kernel::operands::{OperandsFor, batches, sealed};
@@ -8,9 +8,10 @@ use crate::kernel::{GroupOffset, GroupOffsets};
 use crate::operand::Vector;
 use crate::shape::{CallBatch, NamedBatch, Shape};
 use gemm_dsl::spec::{Batch, Pairs};
+use gemm_dsl::target::element::Element;
 use smallvec::SmallVec;
 
-impl<'a, E, O: OperandsFor<E>> SgemmCall<'a, E, O> {
+impl<'a, T: Element, C: Element, E, O: OperandsFor<E>> GemmCall<'a, T, C, E, O> {
     /// Features of this call other than the epilogue, after checking the matrices.
     pub(super) fn features(&self) -> Result<CallFeatures<'static>> {
         self.extents()?;

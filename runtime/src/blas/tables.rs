@@ -6,29 +6,33 @@ mod batch;
 mod emulated;
 mod h200;
 mod safe;
+pub(super) mod typed;
 
 use super::epilogue::CallEpilogue;
+use super::gemm::GemmElement;
 use super::rule_lines::RuleLines;
 use crate::compile::Arch;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::kernel::{Choice, SgemmTable};
+use crate::kernel::{Choice, GemmTable};
 use crate::slot::KernelSlot;
 use gemm_dsl::SpecErrors;
 use gemm_dsl::spec::{Accuracy, Batch, GemmLayout, Rect, SgemmSpec, Tile};
 use gemm_dsl::tables::{KernelTable, SgemmProblem, TableFamily};
 use gemm_dsl::target::arch::{ALL, Multiprocessor};
+use gemm_dsl::target::element::Element;
+use std::fmt;
 use std::sync::LazyLock;
 
 /// Tables of an architecture, for single GEMMs and for batches.
-pub(super) struct Tables {
-    pub(super) one: Shipped,
-    pub(super) batch: Shipped,
+pub struct Tables<T: Element, C: Element> {
+    pub(super) one: Shipped<T, C>,
+    pub(super) batch: Shipped<T, C>,
 }
 
 /// Table, with the specs of its rules for each kind of call without an epilogue.
-pub(super) struct Shipped {
-    pub(super) table: SgemmTable,
+pub struct Shipped<T: Element, C: Element> {
+    pub(super) table: GemmTable<T, T, C>,
     /// SM whose shared memory limits stages, slices and blocks.
     sm: Multiprocessor,
     lines: RuleLines,
@@ -51,26 +55,26 @@ pub(super) struct CallFeatures<'e> {
 const LINES: usize = SgemmSpec::LAYOUTS * 2 * Batch::ALL.len();
 
 /// Single GEMMs: measured on an H200, most rules written by `tune --table`. Batches: by hand.
-static SM_90: Tables = Tables::new(h200::GEMM, batch::GEMMS, 90);
+static SM_90: F32Tables = Tables::new(h200::GEMM, batch::GEMMS, 90);
 /// Not measured: the rules of `sm_90`, with as many stages, slices and blocks as fit this SM.
 /// `waves` uses the number of SMs of the device.
-static SM_80: Tables = Tables::new(h200::GEMM, batch::GEMMS, 80);
+static SM_80: F32Tables = Tables::new(h200::GEMM, batch::GEMMS, 80);
 /// Not measured; adapted like `SM_80`.
-static SM_89: Tables = Tables::new(h200::GEMM, batch::GEMMS, 89);
+static SM_89: F32Tables = Tables::new(h200::GEMM, batch::GEMMS, 89);
 /// Not measured: the rules of `sm_90`, because an SM has the same shared memory and registers.
-static SM_100: Tables = Tables::new(h200::GEMM, batch::GEMMS, 100);
+static SM_100: F32Tables = Tables::new(h200::GEMM, batch::GEMMS, 100);
 /// Not measured; adapted like `SM_89`.
-static SM_120: Tables = Tables::new(h200::GEMM, batch::GEMMS, 120);
+static SM_120: F32Tables = Tables::new(h200::GEMM, batch::GEMMS, 120);
 
 /// Tables of a wider accuracy class, measured: see `emulated`.
-static SM_90_BOUND: LazyLock<Tables> =
+static SM_90_BOUND: LazyLock<F32Tables> =
     LazyLock::new(|| Tables::granted(Accuracy::Bound, emulated::BOUND, 90));
-static SM_90_NORM: LazyLock<Tables> =
+static SM_90_NORM: LazyLock<F32Tables> =
     LazyLock::new(|| Tables::granted(Accuracy::Norm, emulated::NORM, 90));
 
-impl Tables {
+impl<T: Element, C: Element> Tables<T, C> {
     /// Tables limited to the SM of an architecture, which must be in `arch::ALL`.
-    const fn new(one: SgemmTable, batch: SgemmTable, arch: u32) -> Self {
+    const fn new(one: GemmTable<T, T, C>, batch: GemmTable<T, T, C>, arch: u32) -> Self {
         let mut at = 0;
         while ALL[at].arch != arch {
             at += 1;
@@ -78,11 +82,42 @@ impl Tables {
         Self { one: Shipped::new(one, ALL[at]), batch: Shipped::new(batch, ALL[at]) }
     }
 
-    /// Tables for a device and an accuracy class.
-    pub(super) fn on(device: &Device, accuracy: Accuracy) -> &'static Self {
-        Self::for_arch(device.arch().map(Arch::number), accuracy)
+    /// Tables of these rules, for single GEMMs and for batches.
+    pub(super) fn of_rules(rules: [impl fmt::Display; 2], arch: u32) -> Self {
+        let (t, c) = (T::ELEM, C::ELEM);
+        let [one, batch] = rules.map(|rules| parsed(&format!("a: {t}, b: {t}, c: {c};\n{rules}")));
+        Self::new(one, batch, arch)
     }
 
+    /// Tables for a device and an accuracy class.
+    pub(super) fn on(device: &Device, accuracy: Accuracy) -> &'static Self
+    where
+        T: GemmElement<C>,
+    {
+        T::tables(device.arch().map(Arch::number), accuracy)
+    }
+
+    /// Table for calls with these features.
+    pub(super) fn table(&self, asked: CallFeatures<'_>) -> &Shipped<T, C> {
+        // Groups are parts of a single GEMM.
+        match asked.batch {
+            None | Some(Batch::Grouped) => &self.one,
+            Some(_) => &self.batch,
+        }
+    }
+}
+
+/// Table of rules that a test has parsed.
+fn parsed<T: Element, C: Element>(text: &str) -> GemmTable<T, T, C> {
+    let table: Result<KernelTable<SgemmSpec>, SpecErrors> = text.parse();
+    let table = table.map_err(Error::from).and_then(|table| GemmTable::new(&table));
+    table.unwrap_or_else(|faults| unreachable!("a test parses these rules: {faults}"))
+}
+
+/// Tables for matrices of `f32`.
+pub(super) type F32Tables = Tables<f32, f32>;
+
+impl F32Tables {
     /// Tables for an architecture and an accuracy class. The simulator has no architecture.
     pub(super) fn for_arch(arch: Option<u32>, accuracy: Accuracy) -> &'static Self {
         match (arch, accuracy) {
@@ -108,31 +143,18 @@ impl Tables {
     /// accuracy class.
     fn granted(accuracy: Accuracy, rows: [&[&str]; 2], arch: u32) -> Self {
         let Self { one, batch } = Self::in_f32(Some(arch));
-        let [one, batch] = [(rows[0], &one.table), (rows[1], &batch.table)].map(|(rows, then)| {
-            let text = format!("accuracy: {accuracy};\n{}{then}", rows.concat());
-            let table: Result<KernelTable<SgemmSpec>, SpecErrors> = text.parse();
-            let table = table.map_err(Error::from).and_then(|table| SgemmTable::new(&table));
-            table.unwrap_or_else(|faults| unreachable!("a test parses these rules: {faults}"))
-        });
+        let [one, batch] = [(rows[0], &one.table), (rows[1], &batch.table)]
+            .map(|(rows, then)| parsed(&format!("accuracy: {accuracy};\n{}{then}", rows.concat())));
         Self::new(one, batch, arch)
     }
 
     /// One architecture for each set of tables.
     #[cfg(test)]
     pub(super) const ARCHS: [u32; 6] = [75, 80, 89, 90, 100, 120];
-
-    /// Table for calls with these features.
-    pub(super) fn table(&self, asked: CallFeatures<'_>) -> &Shipped {
-        // Groups are parts of a single GEMM.
-        match asked.batch {
-            None | Some(Batch::Grouped) => &self.one,
-            Some(_) => &self.batch,
-        }
-    }
 }
 
-impl Shipped {
-    const fn new(table: SgemmTable, sm: Multiprocessor) -> Self {
+impl<T: Element, C: Element> Shipped<T, C> {
+    const fn new(table: GemmTable<T, T, C>, sm: Multiprocessor) -> Self {
         Self { table, sm, lines: RuleLines::new(), slot: KernelSlot::new() }
     }
 

@@ -1,9 +1,10 @@
 //! Tests of every shipped table, independently of the device.
 
 mod epilogue;
+mod typed;
 
 use super::epilogue::CallEpilogue;
-use super::tables::{CallFeatures, Tables};
+use super::tables::{CallFeatures, F32Tables, Tables};
 use super::{Device, Epilogue, MatrixMut, MatrixRef, Shipped, sgemm, warm};
 use crate::kernel::operands::{M, N};
 use gemm_dsl::Plan;
@@ -15,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const LAYOUTS: [GemmLayout; 4] = [GemmLayout::Nn, GemmLayout::Nt, GemmLayout::Tn, GemmLayout::Tt];
 
 /// Tables of each architecture and accuracy class.
-fn all() -> impl Iterator<Item = (u32, Accuracy, &'static Tables)> {
+fn all() -> impl Iterator<Item = (u32, Accuracy, &'static F32Tables)> {
     let classes = |arch| Accuracy::ALL.iter().map(move |class| (arch, *class));
     let kinds = Tables::ARCHS.into_iter().flat_map(classes);
     let tables = kinds.map(|(arch, class)| (arch, class, Tables::for_arch(Some(arch), class)));
@@ -31,7 +32,7 @@ fn all() -> impl Iterator<Item = (u32, Accuracy, &'static Tables)> {
 }
 
 /// Both tables of each architecture and class, with the batch kinds of their calls.
-fn tables() -> impl Iterator<Item = (u32, &'static Shipped, Vec<Option<Batch>>)> {
+fn tables() -> impl Iterator<Item = (u32, &'static Shipped<f32, f32>, Vec<Option<Batch>>)> {
     all().flat_map(|(arch, _, Tables { one, batch })| {
         [(arch, one, vec![None]), (arch, batch, vec![Some(Batch::Strided), Some(Batch::Pointers)])]
     })
@@ -248,7 +249,7 @@ impl Random {
 }
 
 /// Launches a random GEMM through `sgemm` and checks its result.
-fn product(seed: u64, tables: &'static Tables) {
+fn product(seed: u64, tables: &'static F32Tables) {
     let device = Device::simulator();
     let mut random = Random(seed);
     let mut extent = || [1, 3, 8, 12, 16, 33, 64][random.below(7)];

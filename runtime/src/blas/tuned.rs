@@ -1,7 +1,7 @@
 //! Tuning of [`sgemm`](crate::sgemm) calls.
 
-use super::SgemmCall;
 use super::tables::{CallFeatures, Tables};
+use super::{GemmCall, SgemmCall};
 use crate::device::Device;
 #[cfg(doc)]
 use crate::error::Error;
@@ -10,6 +10,7 @@ use crate::kernel::operands::OperandsFor;
 use crate::tune::{Answer, answer, trials};
 use gemm_dsl::spec::{Accuracy, Batch, Epilogue, SgemmSpec};
 use gemm_dsl::tables::SgemmProblem;
+use gemm_dsl::target::element::Element;
 use std::ops::Deref;
 use std::time::Duration;
 
@@ -104,7 +105,9 @@ impl<'a, E, O> SgemmCall<'a, E, O> {
     pub fn tuned(self, answer: &'a TunedCall) -> Self {
         Self { tuned: Some(answer), ..self }
     }
+}
 
+impl<'a, T: Element, C: Element, E, O> GemmCall<'a, T, C, E, O> {
     /// Answer, if it has the accuracy class of this call.
     pub(super) fn answer(&self) -> Option<&'a TunedCall> {
         self.tuned.filter(|answer| answer.accuracy == self.accuracy)

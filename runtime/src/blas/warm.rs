@@ -39,7 +39,7 @@ where
     I: IntoIterator,
     I::Item: Into<SgemmShape>,
 {
-    let tables = Tables::on(device, Accuracy::Ieee);
+    let tables = Tables::<f32, f32>::on(device, Accuracy::Ieee);
     let lines = shapes.into_iter().map(|shape| {
         let shape: SgemmShape = shape.into();
         let batch = (shape.batch != 1).then_some(Batch::Strided);

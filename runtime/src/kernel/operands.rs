@@ -200,6 +200,8 @@ pub trait OperandKind: sealed::Kind {}
         `ByName`"
 )]
 pub trait Operands: sealed::Operands {
+    /// Operands besides the matrices.
+    type List: Operands;
     /// Operands of a call that has not passed any yet.
     type Unset<'a>: Default;
     /// Element type of A.

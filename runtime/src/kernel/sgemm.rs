@@ -23,7 +23,7 @@ use crate::report::LaunchReport;
 use crate::view::{AsMatrixMutOf, AsMatrixOf, MatrixRef};
 use bind::{NamedExtent, check_exact, elements};
 use gemm_dsl::ir::Operand;
-use gemm_dsl::spec::{Factor, SgemmSpec};
+use gemm_dsl::spec::{Factor, GemmTypes, SgemmSpec};
 use gemm_dsl::tables::{KernelTable, SgemmProblem, SgemmShape};
 use gemm_dsl::target::element::Element;
 use launch::multiply;
@@ -85,7 +85,7 @@ impl<E> Kernel<SgemmSpec, E> {
     ) -> Result<Vec<E::C>>
     where
         E: Operands,
-        (): OperandsFor<E>,
+        (): OperandsFor<E::List>,
     {
         let (m, n, k) = size;
         let [rows, cols, terms] = [("m", m), ("n", n), ("k", k)]
@@ -142,7 +142,7 @@ impl<E> Kernel<SgemmSpec, E> {
         A: InputOf<E::A> + ?Sized,
         B: InputOf<E::B> + ?Sized,
         C: OutputOf<E::C> + ?Sized,
-        (): OperandsFor<E>,
+        (): OperandsFor<E::List>,
     {
         let what = Callee::Kernel(&self.source);
         multiply(what, device, matrices(a, b, c), size, &mut ())
@@ -185,7 +185,7 @@ impl<E> Table<SgemmSpec, E> {
     /// # Errors
     /// [`Error::TooLarge`] if a condition uses an extent of 2^31 or more.
     pub fn choice(&self, shape: impl Into<SgemmShape>, device: &Device) -> Result<Choice> {
-        self.chosen(&problem(shape.into(), device))
+        self.chosen(&self.problem(shape.into(), device))
     }
 
     /// Compiles the kernels for these shapes before their first launch, in parallel. Each kernel
@@ -216,7 +216,7 @@ impl<E> Table<SgemmSpec, E> {
         I: IntoIterator,
         I::Item: Into<SgemmShape>,
     {
-        self.warm_for(device, shapes.into_iter().map(|shape| problem(shape.into(), device)))
+        self.warm_for(device, shapes.into_iter().map(|shape| self.problem(shape.into(), device)))
     }
 
     /// Returns the kernel that the table chooses for a GEMM on a device.
@@ -228,7 +228,17 @@ impl<E> Table<SgemmSpec, E> {
         shape: impl Into<SgemmShape>,
         device: &Device,
     ) -> Result<Kernel<SgemmSpec, E>> {
-        self.kernel_for(&problem(shape.into(), device))
+        self.kernel_for(&self.problem(shape.into(), device))
+    }
+
+    /// GEMM of matrices of the table's types on a device, as the conditions describe it.
+    pub(crate) fn problem(&self, shape: SgemmShape, device: &Device) -> SgemmProblem {
+        problem(shape.of_types(self.types()), device)
+    }
+
+    /// Element types of the matrices.
+    pub(crate) fn types(&self) -> GemmTypes {
+        self.read().table.types()
     }
 }
 
@@ -237,10 +247,10 @@ pub(crate) fn problem(shape: SgemmShape, device: &Device) -> SgemmProblem {
     SgemmProblem { shape, target: device.target() }
 }
 
-impl<'a, E> Call<'a, SgemmSpec, E> {
+impl<'a, E: Operands> Call<'a, SgemmSpec, E> {
     /// Passes all operands as a tuple, in the order of the kernel's type: `(&bias, 0.5)` for a
     /// `Sgemm<(N, f32)>`. A single operand needs no tuple: `&bias` for a `Sgemm<(N,)>`.
-    pub fn operands<O: OperandsFor<E>>(self, operands: O) -> Call<'a, SgemmSpec, E, O> {
+    pub fn operands<O: OperandsFor<E::List>>(self, operands: O) -> Call<'a, SgemmSpec, E, O> {
         Call { groups: self.groups, ..Call::new(self.what, self.device, operands) }
     }
 }
@@ -305,7 +315,7 @@ impl<E, O> Call<'_, SgemmSpec, E, O> {
         A: AsMatrixOf<E::A> + ?Sized,
         B: AsMatrixOf<E::B> + ?Sized,
         C: AsMatrixMutOf<E::C> + ?Sized,
-        O: OperandsFor<E>,
+        O: OperandsFor<E::List>,
     {
         let splits = [a.splits(Factor::A), b.splits(Factor::B)];
         let (a, b, mut c) = (a.as_matrix(), b.as_matrix(), c.as_matrix_mut());

@@ -56,7 +56,31 @@ pub struct Table<S: TableFamily, E = ()> {
 /// assert_eq!(choice.why, "m = 100, n = 64, aligned = true, waves(64x64) = 0.015151515151515152");
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
-pub type SgemmTable<E = ()> = Table<SgemmSpec, Typed<f32, f32, f32, E>>;
+pub type SgemmTable<E = ()> = GemmTable<f32, f32, f32, E>;
+
+/// Table of GEMM kernels for matrices with elements of the types `A`, `B` and `C`, built by
+/// [`gemm_table!`](crate::gemm_table). `E` lists its operands, as for an [`Sgemm`](crate::Sgemm).
+/// It is used as an [`SgemmTable`].
+///
+/// ```
+/// use gemm_runtime::half::bf16;
+/// use gemm_runtime::{Device, GemmTable, gemm_table};
+///
+/// const GEMM: GemmTable<bf16, bf16, bf16> = gemm_table! {
+///     a: bf16, b: bf16, c: bf16;
+///     m <= 8 => tile: 8x8x8, thread: 1x1;
+///     else => tile: 16x16x8, thread: 2x2;
+/// };
+///
+/// let device = Device::simulator();
+/// let x = device.upload_matrix_of(&[1.0, 2.0].map(bf16::from_f32), 1, 2)?;
+/// let w = device.upload_matrix_of(&[3.0, 4.0].map(bf16::from_f32), 1, 2)?;
+/// let mut y = device.alloc_matrix_of::<bf16>(1, 1)?;
+/// GEMM.call(&device).launch(&x, &w.t(), &mut y)?;
+/// assert_eq!(device.download(&y)?, [bf16::from_f32(11.0)]);
+/// # Ok::<(), gemm_runtime::Error>(())
+/// ```
+pub type GemmTable<A, B, C, E = ()> = Table<SgemmSpec, Typed<A, B, C, E>>;
 
 /// Rule that a table chooses for a problem.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Sgemm, SgemmTable};
 use gemm_dsl::SpecErrors;
 use gemm_dsl::spec::SgemmSpec;
-use gemm_dsl::tables::KernelTable;
+use gemm_dsl::tables::{KernelTable, ReadTable as _};
 use std::fmt;
 use std::ops::Deref;
 use std::time::Duration;
@@ -138,7 +138,7 @@ impl<E> Tuned<E> {
     /// Returns the answer as a rule of a table: the [`condition`](Answer::condition), and the spec
     /// of the chosen candidate's rule.
     pub fn rule(&self) -> String {
-        let spec = &self.table.rules()[self.chosen().rule].spec;
+        let spec = self.table.rules()[self.chosen().rule].spec.without_heading();
         format!("{} => {spec}", self.condition)
     }
 

@@ -223,8 +223,8 @@ impl TrialViews<'_> {
         let (a, b, c) = (self.a.view(), self.b.view(), self.c.view_mut());
         let c = MatrixRef { elements: c.elements.shared(), shape: c.shape };
         let size = (c.shape.rows, c.shape.cols, a.shape.cols);
-        let named = [("a", &a), ("b", &b), ("c", &c)];
-        shape_on(self.device, named.map(|(name, view)| NamedMatrix::new(name, view)), size, false)
+        let (a, b) = (NamedMatrix::new("a", &a), NamedMatrix::new("b", &b));
+        shape_on(self.device, (a, b, NamedMatrix::new("c", &c)), size, false)
     }
 }
 

@@ -252,6 +252,7 @@ struct OperandSlice<'o, O> {
 enum PartOperands {}
 
 impl Operands for PartOperands {
+    type List = Self;
     type Unset<'a> = ();
     type A = f32;
     type B = f32;

@@ -2,7 +2,10 @@
 
 use gemm_runtime::fp8::{e4m3, e5m2};
 use gemm_runtime::half::bf16;
-use gemm_runtime::{Gemm, SgemmKernel, gemm_kernel, sgemm_kernel};
+use gemm_runtime::{
+    Device, Gemm, GemmTable, Matrix, N, SgemmKernel, SgemmTable, gemm, gemm_kernel, gemm_table,
+    sgemm_kernel, sgemm_table,
+};
 
 const _: SgemmKernel = sgemm_kernel!(tile: 16x16x8, thread: 4x4, b: bf16, a: bf16);
 const _: Gemm<bf16, bf16, f32> = gemm_kernel!(a: bf16, b: bf17);
@@ -40,5 +43,36 @@ const _: Gemm<bf16, bf16, i32> = gemm_kernel!(a: bf16, b: bf16, c: i32);
 const _: Gemm<i8, u8, i32> =
     gemm_kernel!(a: i8, b: u8, c: i32, layout: nt, tile: 64x40x128, mma: wgmma, copy: tma);
 const _: Gemm<e4m3, bf16, f32> = gemm_kernel!(a: e4m3, b: bf16);
+
+const _: SgemmTable = sgemm_table! { a: bf16, b: bf16; else => block: 8x8 };
+const _: GemmTable<bf16, bf16, f32> = gemm_table! { a: bf16; else => block: 8x8 };
+const _: GemmTable<bf16, bf16, f32> = gemm_table! { a: bf16, b: bf16 else => block: 8x8 };
+const _: GemmTable<bf16, bf16, f32> = gemm_table! { a: bf16, b: bf16, block: 8x8; else => block: 8x8 };
+const _: GemmTable<bf16, bf16, f32> = gemm_table! { else => a: bf16, b: bf16, block: 8x8 };
+const _: GemmTable<bf16, bf16, f32> = gemm_table! {
+    m <= 8 => block: 8x8;
+    a: bf16, b: bf16;
+    else => block: 16x16
+};
+const _: GemmTable<bf16, bf16, bf16> = gemm_table! { a: bf16, b: bf16; else => block: 8x8 };
+const _: GemmTable<bf16, bf16, f32> = gemm_table! {
+    a: bf16, b: bf16;
+    invariant;
+    m <= 8 => block: 8x8;
+    else => tile: 64x64x64, mma: wgmma, copy: tma
+};
+
+const LAYER: Gemm<bf16, bf16, f32, (N,)> =
+    gemm_kernel!(a: bf16, b: bf16, epilogue: |acc, bias[n]| acc + bias);
+
+fn calls(device: &Device, x: &Matrix<bf16>, w: &Matrix, y: &mut Matrix<f64>) {
+    let _ = LAYER.call(device).operands((x, 1.0));
+    let _ = gemm(x, w, y);
+    let _ = gemm(x, x, y);
+}
+
+fn doubles(x: &Matrix<f64>, y: &mut Matrix<f64>) {
+    let _ = gemm(x, x, y).alpha(2.0);
+}
 
 fn main() {}

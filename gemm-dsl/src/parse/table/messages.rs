@@ -85,6 +85,27 @@ pub(crate) fn of_problem(key: &'static str, asked: &str) -> SpecError {
     )
 }
 
+/// Reports a key in a rule that applies to the whole table.
+pub(crate) fn of_table(key: &'static str, value: &str) -> SpecError {
+    SpecError::at_key(
+        &[key],
+        format!("`{key}` applies to all rules; write `{key}: {value};` once, before the first one"),
+    )
+}
+
+/// Reports a key before the rules that applies to a single rule.
+pub(crate) fn not_of_table(key: &'static str, keys: &[&str]) -> SpecError {
+    let keys = keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
+    SpecError::at_key(
+        &[key],
+        format!("only {keys} precede the rules of a table; write `{key}` in the spec of each rule"),
+    )
+}
+
+pub(crate) fn no_semicolon_after_types(types: &str, found: &str) -> SpecError {
+    SpecError::at_key(&[], format!("expected `;` after `{types}`, found `{found}`"))
+}
+
 /// Reports a fault that a rule has only in some layouts.
 pub(crate) fn for_layout(fault: &SpecError, so: &str) -> SpecError {
     fault.clone().with_message(format!(

@@ -22,7 +22,7 @@ fn faults(text: &str) -> Vec<(String, String)> {
 
 /// Parses the table of a macro call, or returns the messages of its faults.
 fn read(tokens: TokenStream) -> Result<Table, Vec<String>> {
-    messages(sgemm_table(tokens).table)
+    messages(sgemm_table(tokens, false).table)
 }
 
 #[test]

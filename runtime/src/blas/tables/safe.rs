@@ -1,10 +1,10 @@
 //! Rules for the simulator and for GPUs without a table of their own, such as older GPUs. They were
 //! not measured. No spec needs an instruction or an amount of shared memory that some GPU lacks.
 
-use super::Tables;
+use super::F32Tables;
 use crate::sgemm_table;
 
-pub(super) static TABLES: Tables = Tables::new(
+pub(super) static TABLES: F32Tables = F32Tables::new(
     sgemm_table! {
         m <= 16 && n <= 16 => tile: 16x16x16, thread: 4x4, float4, pad_a: 1;
         waves(128x128) > 0.75 =>

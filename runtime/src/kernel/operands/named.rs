@@ -81,6 +81,7 @@ impl fmt::Debug for Named<'_> {
 }
 
 impl Operands for ByName {
+    type List = Self;
     type Unset<'a> = Named<'a>;
     type A = f32;
     type B = f32;

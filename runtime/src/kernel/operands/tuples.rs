@@ -9,6 +9,7 @@ use super::{
 use crate::error::Result;
 
 impl Operands for () {
+    type List = Self;
     type Unset<'a> = ();
     type A = f32;
     type B = f32;
@@ -66,6 +67,7 @@ macro_rules! lists {
     };
     ([$(($kind:ident $given:ident $at:tt))*]) => {
         impl<$($kind: OperandKind,)*> Operands for ($($kind,)*) {
+            type List = Self;
             type Unset<'a> = ();
             type A = f32;
             type B = f32;

@@ -1,6 +1,6 @@
 //! Operands of GEMMs whose matrices have other element types than `f32`.
 
-use super::{Operands, OperandsFor, sealed};
+use super::{Operands, sealed};
 use gemm_dsl::target::element::Element;
 use std::fmt;
 use std::marker::PhantomData;
@@ -19,6 +19,7 @@ impl<A, B, C, E> fmt::Debug for Typed<A, B, C, E> {
 }
 
 impl<A: Element, B: Element, C: Element, E: Operands> Operands for Typed<A, B, C, E> {
+    type List = E;
     type Unset<'a> = E::Unset<'a>;
     type A = A;
     type B = B;
@@ -28,5 +29,3 @@ impl<A: Element, B: Element, C: Element, E: Operands> Operands for Typed<A, B, C
 impl<A, B, C, E: Operands> sealed::Operands for Typed<A, B, C, E> {
     const KINDS: Option<&'static [&'static str]> = E::KINDS;
 }
-
-impl<A, B, C, E, O: OperandsFor<E>> OperandsFor<Typed<A, B, C, E>> for O {}

@@ -7,7 +7,7 @@ use crate::launch::BoundArray;
 use crate::operand::LocatedOperand;
 use crate::shape::Shape;
 use gemm_dsl::ir::{Elem, Extent, VECTOR_BYTES};
-use gemm_dsl::spec::{Along, EpilogueArg, GemmLayout, GemmTypes};
+use gemm_dsl::spec::{Along, EpilogueArg, GemmLayout};
 use gemm_dsl::tables::{SgemmShape, StridedItems, lines_take_vectors};
 
 /// Extent with its name in messages.
@@ -28,9 +28,11 @@ pub(super) fn halved(columns: NamedExtent) -> NamedExtent {
     NamedExtent { name: "n / 2", value: columns.value / 2 }
 }
 
-/// Shape for the choice of a rule: the extents (m, n, k), layouts and alignment.
+/// Shape for the choice of a rule: the extents (m, n, k), layouts and alignment. `elems` are the
+/// element types of the matrices.
 pub(super) fn shape_of<B: Backend>(
     matrices: [&LocatedOperand<'_, B>; 3],
+    elems: [Elem; 3],
     size: (usize, usize, usize),
 ) -> SgemmShape {
     let shape = |matrix: &LocatedOperand<'_, B>| match matrix.shape {
@@ -54,7 +56,7 @@ pub(super) fn shape_of<B: Backend>(
         true => s.transposed(),
         false => *s,
     });
-    let mut places = places.into_iter().zip(lines).zip(GemmTypes::F32.matrices());
+    let mut places = places.into_iter().zip(lines).zip(elems);
     of.aligned(places.all(|((place, lines), elem)| is_aligned(place, elem, &lines)))
 }
 

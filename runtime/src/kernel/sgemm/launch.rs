@@ -36,6 +36,9 @@ impl<M> NamedMatrix<M> {
     }
 }
 
+/// View with its name in messages.
+type NamedView<'m, 'v, T> = NamedMatrix<&'m MatrixRef<'v, T>>;
+
 /// Matrices of a GEMM, with prepared splits of A and of B.
 pub(crate) struct GemmMatrices<'m, A: ?Sized, B: ?Sized, C: ?Sized> {
     pub(crate) a: NamedMatrix<&'m A>,
@@ -186,10 +189,10 @@ impl<'a> ProgramSource<'a> {
 }
 
 /// Launches the kernel chosen for these matrices.
-pub(crate) fn launch_chosen(
+pub(crate) fn launch_chosen<A: Element, B: Element, C: Element>(
     chooses: &dyn Chooses,
     device: &Device,
-    matrices: GemmMatrices<'_, MatrixRef<'_>, MatrixRef<'_>, MatrixMut<'_>>,
+    matrices: GemmMatrices<'_, MatrixRef<'_, A>, MatrixRef<'_, B>, MatrixMut<'_, C>>,
     operands: &mut impl GiveAll,
 ) -> Result<LaunchReport> {
     let GemmMatrices { a, b, c, .. } = &matrices;
@@ -199,15 +202,17 @@ pub(crate) fn launch_chosen(
 
 /// Shape of A, B and C on a device, for the choice of a rule. `has_padding` is true if operands are
 /// padded.
-pub(crate) fn shape_on(
+pub(crate) fn shape_on<A: Element, B: Element, C: Element>(
     device: &Device,
-    matrices: [NamedMatrix<&MatrixRef<'_>>; 3],
+    (a, b, c): (NamedView<'_, '_, A>, NamedView<'_, '_, B>, NamedView<'_, '_, C>),
     size: (usize, usize, usize),
     has_padding: bool,
 ) -> Result<SgemmShape> {
     dispatch!(device, on => {
-        let [a, b, c] = matrices.map(|of| read(on, of.matrix, of.name));
-        Ok(padded_as(has_padding, shape_of([&a?, &b?, &c?], size)))
+        let (a, b) = (read(on, a.matrix, a.name)?, read(on, b.matrix, b.name)?);
+        let c = read(on, c.matrix, c.name)?;
+        let elems = [A::ELEM, B::ELEM, C::ELEM];
+        Ok(padded_as(has_padding, shape_of([&a, &b, &c], elems, size)))
     })
 }
 
@@ -282,7 +287,8 @@ where
         let program = match of {
             ProgramSource::One(program) => program,
             ProgramSource::Of(chooses) => {
-                let shape = padded_as(has_padding, shape_of([&a, &b, &c], size));
+                let elems = [A::Element::ELEM, B::Element::ELEM, C::Element::ELEM];
+                let shape = padded_as(has_padding, shape_of([&a, &b, &c], elems, size));
                 let problem = problem(shape, device);
                 device.programs().get::<SgemmSpec>(chooses.line(&problem)?)?
             }
