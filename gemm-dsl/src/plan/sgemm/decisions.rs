@@ -10,7 +10,7 @@ use super::{
 use crate::ir::{Mma, Swizzle, Variant, Wgmma};
 use crate::plan::decision::{Decision, Decisions};
 use crate::plan::residency;
-use crate::spec::{Batch, Copies, Factor, Lanes, Sharing};
+use crate::spec::{Batch, Copies, Factor, GemmTypes, Lanes, Sharing};
 
 impl SgemmPlan {
     /// Lists all decisions, including the values that the spec states explicitly. Plans with equal
@@ -24,6 +24,12 @@ impl SgemmPlan {
             Variant::Guarded => "single elements, for K = 0",
         };
         list.say("global accesses", accesses);
+        let types = self.types();
+        if types != GemmTypes::F32 {
+            let GemmTypes { a, b, c, .. } = types;
+            let sums = types.name_of_sums();
+            list.say("element types", format!("A {a}, B {b}, sums {sums}, C {c}"));
+        }
         match self.kind() {
             KernelKind::Naive(plan) => {
                 let major = |by_col| if by_col { "column-major" } else { "row-major" };

@@ -1,8 +1,9 @@
 //! Random specs that often have a plan.
 
+use crate::ir::Elem;
 use crate::spec::{
-    Arith, Convert, Copies, Datum, Fragment, Instruction, KeyKind, Rect, SgemmSpec, Spec, Table,
-    Tile,
+    Arith, Convert, Copies, Datum, Fragment, Instruction, KeyKind, MatrixType, Rect, SgemmSpec,
+    Spec, Table, Tile,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -36,6 +37,25 @@ const OF_LANES: [&str; 8] =
 /// Keys that exclude `convert: matrix`.
 const OF_F32_TILES: [&str; 2] = ["transpose", "ldmatrix"];
 
+/// Replaces types that do not occur together.
+fn with_types(spec: &mut SgemmSpec) {
+    if spec.a == MatrixType::I32 || (spec.arith.format().is_some() && !spec.reads_matrices()) {
+        spec.reset("a");
+    }
+    if Arith::of_types(spec.a, spec.b).is_none() {
+        spec.b = spec.a;
+    }
+    let types = spec.types();
+    let has_conversion = match types.acc {
+        Elem::F64 => types.c.is_float() && types.c.computes(),
+        Elem::U32 => types.c.size() == 4,
+        _ => types.c.is_float(),
+    };
+    if !has_conversion {
+        spec.c = if types.acc.is_float() { MatrixType::F32 } else { MatrixType::I32 };
+    }
+}
+
 /// Generates a geometry. For every other key that acts on a tile, it generates any flag or word, or
 /// rarely a small number. This includes keys that are added to the table later.
 pub(super) fn plausible() -> impl Strategy<Value = SgemmSpec> {
@@ -59,31 +79,35 @@ pub(super) fn plausible() -> impl Strategy<Value = SgemmSpec> {
         let datum = proptest::option::weighted(often, datum);
         data.push(datum.prop_map(|datum| datum.map(|datum| (key.name, datum))).boxed());
     }
-    (prop_oneof![3 => geometry().boxed(), 1 => matrices().boxed(), 1 => warpgroups().boxed()], data)
-        .prop_map(|(mut spec, data)| {
-            for (key, datum) in data.into_iter().flatten() {
-                assert!(spec.set(key, &datum), "{key}");
-            }
-            if spec.arith != Arith::F32 {
-                OF_THREADS.iter().for_each(|key| spec.reset(key));
-            }
-            if spec.convert == Convert::Matrix && !spec.is_wgmma() {
-                OF_F32_TILES.iter().for_each(|key| spec.reset(key));
-            }
-            if spec.float4 || spec.stages.is_some() || spec.converts_matrices() {
-                spec.reset("adjacent");
-            }
-            if spec.fragment != Fragment::Strided || spec.thread.m > 1 {
-                spec.reset("b_in_parts");
-            }
-            if spec.partials == 1 {
-                spec.reset("fold_tiles");
-            }
-            if spec.is_wgmma() {
-                OF_LANES.iter().for_each(|key| spec.reset(key));
-            }
-            spec
-        })
+    let shapes =
+        prop_oneof![3 => geometry().boxed(), 1 => matrices().boxed(), 1 => warpgroups().boxed()];
+    (shapes, data, proptest::bool::weighted(0.9)).prop_map(|(mut spec, data, has_types)| {
+        for (key, datum) in data.into_iter().flatten() {
+            assert!(spec.set(key, &datum), "{key}");
+        }
+        if has_types {
+            with_types(&mut spec);
+        }
+        if spec.arith != Arith::F32 {
+            OF_THREADS.iter().for_each(|key| spec.reset(key));
+        }
+        if spec.convert == Convert::Matrix && !spec.is_wgmma() {
+            OF_F32_TILES.iter().for_each(|key| spec.reset(key));
+        }
+        if spec.float4 || spec.stages.is_some() || spec.converts_matrices() {
+            spec.reset("adjacent");
+        }
+        if spec.fragment != Fragment::Strided || spec.thread.m > 1 {
+            spec.reset("b_in_parts");
+        }
+        if spec.partials == 1 {
+            spec.reset("fold_tiles");
+        }
+        if spec.is_wgmma() {
+            OF_LANES.iter().for_each(|key| spec.reset(key));
+        }
+        spec
+    })
 }
 
 /// Sizes that often fit together, with padding and a pipeline.

@@ -2,7 +2,7 @@ use super::{e4m3, e5m2};
 
 /// Type of 8 bits with its tables of values, as the OCP specification of FP8 gives them.
 macro_rules! check {
-    ($ty:ident, $bias:literal, $fraction:literal, $max:literal, $infinity:literal) => {
+    ($ty:ident, $bias:literal, $fraction:literal, $max:literal, $infinity:expr) => {
         // Values by magnitude, from the definition: 2^(e - bias) * (1 + f / 2^fraction).
         let finite: Vec<f64> = (0..=$max)
             .map(|bits: i32| {
@@ -17,7 +17,7 @@ macro_rules! check {
         for bits in 0..=255u8 {
             let (value, size) = ($ty::from_bits(bits), usize::from(bits & 0x7f));
             let found = value.to_f64();
-            if bits & 0x7f == $infinity {
+            if Some(bits & 0x7f) == $infinity {
                 assert!(found.is_infinite(), "{bits:#x}");
             } else if let Some(size) = finite.get(size) {
                 let expected = if bits < 0x80 { *size } else { -size };
@@ -53,7 +53,7 @@ macro_rules! check {
 
 #[test]
 fn conversions_of_e4m3() {
-    check!(e4m3, 7, 3, 0x7e, 0x80);
+    check!(e4m3, 7, 3, 0x7e, None);
     let one = [(0x38, 1.0), (0x7e, 448.0), (0x01, 0.001_953_125), (0x08, 0.015_625)];
     for (bits, value) in one {
         assert_eq!(e4m3::from_bits(bits).to_f32(), value);
@@ -62,8 +62,8 @@ fn conversions_of_e4m3() {
 
 #[test]
 fn conversions_of_e5m2() {
-    check!(e5m2, 15, 2, 0x7b, 0x7c);
-    for (bits, value) in [(0x3c, 1.0), (0x7b, 57344.0), (0x01, 1.525_878_906_25e-5)] {
+    check!(e5m2, 15, 2, 0x7b, Some(0x7c));
+    for (bits, value) in [(0x3c, 1.0), (0x7b, 57344.0), (0x01, 2f32.powi(-16))] {
         assert_eq!(e5m2::from_bits(bits).to_f32(), value);
     }
 }

@@ -237,7 +237,7 @@ fn limits_of_registers_and_groups_in_flight() {
     assert_eq!(rule(doing(128, |b| b.wgmma_wait(7, []))), Ok(()));
     breaks(doing(128, |b| b.wgmma_wait(8, [])), "8 groups in flight");
     let not_sums = doing(128, |b| {
-        let words = b.registers("words", Elem::U32, [4.into()], "");
+        let words = b.registers("words", Elem::F64, [4.into()], "");
         b.wgmma_fence([words]);
     });
     breaks(not_sums, "words holds no accumulators");
