@@ -138,8 +138,8 @@ fn run(options: &LayersOptions) -> Result<Outcome, Failure> {
 }
 
 impl Bench<'_> {
-    /// Times cuBLAS and the kernels, in microseconds of a launch. The second result is true for each
-    /// kernel whose result equals that of cuBLAS.
+    /// Times cuBLAS and the kernels, in microseconds of a launch. The second result is true for
+    /// each kernel whose result equals that of cuBLAS.
     fn layer(
         &self,
         weights: &CudaSlice<u16>,

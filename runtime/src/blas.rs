@@ -109,8 +109,9 @@ pub type SgemmCall<'a, E = (), O = ()> = GemmCall<'a, f32, f32, E, O>;
 
 /// GEMM that has not been launched, returned by [`gemm`] and by [`sgemm`].
 ///
-/// `T` is the type of the elements of A and B, and `C` of those of C. `E` lists the kinds of the operands of its epilogue, and `O` is the type of the operands passed
-/// so far, as for a [`Call`](crate::generic::Call).
+/// `T` is the type of the elements of A and B, and `C` of those of C. `E` lists the kinds of the
+/// operands of its epilogue, and `O` is the type of the operands passed so far, as for a
+/// [`Call`](crate::generic::Call).
 #[derive(Debug)]
 #[must_use = "nothing is computed before `run`"]
 pub struct GemmCall<'a, T: Element, C: Element, E = (), O = ()> {

@@ -24,7 +24,7 @@
 //! | task | item | guide |
 //! | --- | --- | --- |
 //! | declare a GEMM kernel | [`sgemm_kernel!`], [`SgemmKernel`] | [start](guide::start) |
-//! | multiply `bf16`, `f16` or `f64` | [`gemm()`], [`gemm_kernel!`], [`gemm_table!`] | [typed](guide::typed) |
+//! | multiply other types than `f32` | [`gemm()`], [`gemm_kernel!`] | [typed](guide::typed) |
 //! | declare a reduction | [`reduce_kernel!`], [`ReduceKernel`] | [reductions](guide::reductions) |
 //! | compute running sums of arrays or rows | [`scan_kernel!`], [`Scan`] | [scans](guide::scans) |
 //! | compute element by element | [`map_kernel!`], [`Map`] | [elementwise](guide::elementwise) |
@@ -232,16 +232,7 @@ pub mod internal {
 }
 
 #[doc(hidden)]
-pub mod __private {
-    pub use crate::blas::EpilogueSlot;
-    pub use crate::kernel::{ReduceSlot, SgemmSlot};
-    pub use crate::slot::KernelSlot;
-    pub use gemm_dsl::artifact::items;
-    pub use gemm_macros::{
-        epilogue, gemm_kernel, gemm_table, map_kernel, reduce_kernel, reduce_table, row_kernel,
-        scan_kernel, sgemm_kernel, sgemm_table,
-    };
-}
+pub mod __private;
 
 /// Embeds an archive that the build script wrote with `gemm_build::embed`, as an [`Archive`].
 ///

@@ -12,8 +12,8 @@
 //!
 //! The default layout is `nt`: C = A·Bᵀ, with A and B row-major. All kernels and cuBLAS run in
 //! turns. Elements are small integers, so that sums are exact: the exit code is 1 if a result
-//! differs from that of cuBLAS, or samples of it from exact sums. Of `e4m3` and `i8`, the first spec
-//! stands in for cuBLAS, whose `cublasGemmEx` has no 8-bit floats.
+//! differs from that of cuBLAS, or samples of it from exact sums. Of `e4m3` and `i8`, the first
+//! spec stands in for cuBLAS, whose `cublasGemmEx` has no 8-bit floats.
 
 mod batches;
 
@@ -49,7 +49,8 @@ const BYTE_SPECS: [&str; 5] = [
     "tile: 128x256x128, copy: tma, stages: 4, producer, persistent, raster: 8, float4",
     "tile: 128x256x128, copy: tma, stages: 4, producer, persistent, cluster: 2, raster: 8, float4",
     "tile: 128x128x128, copy: tma, stages: 6, producer, persistent, cluster: 2, raster: 8, float4",
-    "tile: 128x128x128, promote: 128, copy: tma, stages: 5, producer, persistent, raster: 8, float4",
+    "tile: 128x128x128, promote: 128, copy: tma, stages: 5, producer, persistent, raster: 8, \
+     float4",
     "tile: 128x128x128, promote: 128, copy: tma, stages: 5, producer, persistent, cluster: 2, \
      raster: 8, float4",
 ];
@@ -155,14 +156,8 @@ fn measured<T: Element, R: Element + PartialEq>(
         #[allow(unsafe_code, reason = "memory of cudarc")]
         let buffer = |address, len| unsafe { Buffer::<T>::from_raw_parts(&device, address, len) };
         let (of_a, of_b) = (buffer(address(&a), m * k)?, buffer(address(&b), n * k)?);
-        let view_a = match layout.transposes_a() {
-            false => MatrixRef::new(&of_a, m, k)?,
-            true => MatrixRef::new(&of_a, k, m)?.t(),
-        };
-        let view_b = match layout.transposes_b() {
-            false => MatrixRef::new(&of_b, k, n)?,
-            true => MatrixRef::new(&of_b, n, k)?.t(),
-        };
+        let view_a = viewed(&of_a, (m, k), layout.transposes_a())?;
+        let view_b = viewed(&of_b, (k, n), layout.transposes_b())?;
         let (peer, own) = results.split_at_mut(1);
         let mut outputs = Vec::new();
         for slice in own.iter_mut() {
@@ -172,11 +167,10 @@ fn measured<T: Element, R: Element + PartialEq>(
             outputs.push(unsafe { Buffer::<R>::from_raw_parts(&device, address, m * n) }?);
         }
         let to = peer[0].device_ptr_mut(gpu.stream).0;
-        let (from_a, from_b) = (address(&a), address(&b));
+        let at = [address(&a), address(&b), to];
         // SAFETY: the matrices have these types and extents, in memory of the device.
         #[allow(unsafe_code, reason = "the library checks no lengths")]
-        let mut reference =
-            || unsafe { typed_product::<T, R>(&blas, layout, [from_a, from_b, to], size) };
+        let mut reference = || unsafe { typed_product::<T, R>(&blas, layout, at, size) };
         let has_peer = T::ELEM.size() == 2;
         let mut launches: Vec<Box<dyn FnMut() -> Result<(), Error>>> = Vec::new();
         for (kernel, output) in kernels.iter().zip(&mut outputs) {
@@ -196,25 +190,33 @@ fn measured<T: Element, R: Element + PartialEq>(
         drop(all);
         drop(launches);
         let flops = 2.0 * m as f64 * n as f64 * k as f64;
-        let mut row = |spec: &str, time: f64| {
+        let library = has_peer.then_some("cuBLAS");
+        for (spec, time) in library.iter().chain(&specs).zip(&times) {
             table.add([
                 size.to_string(),
-                spec.to_owned(),
+                (*spec).to_owned(),
                 format!("{time:.4}"),
                 format!("{:.0}", flops / time / 1e9),
                 format!("{:.3}", times[0] / time),
             ]);
-        };
-        if has_peer {
-            row("cuBLAS", times[0]);
         }
-        let own_times = &times[usize::from(has_peer)..];
-        specs.iter().zip(own_times).for_each(|(spec, time)| row(spec, *time));
         let expected = if has_peer { &peer[0] } else { &own[0] };
         is_right &= are_equal(gpu, expected, own, &specs, size)?;
     }
     writeln!(io::stdout(), "{}\n{}", device_label(&device), table.text())?;
     Ok(if is_right { Outcome::Right } else { Outcome::Wrong })
+}
+
+/// View of a packed matrix in its layout.
+fn viewed<T: Element>(
+    buffer: &Buffer<T>,
+    (rows, cols): (usize, usize),
+    by_column: bool,
+) -> Result<MatrixRef<'_, T>, Error> {
+    match by_column {
+        false => MatrixRef::new(buffer, rows, cols),
+        true => Ok(MatrixRef::new(buffer, cols, rows)?.t()),
+    }
 }
 
 fn specs(options: &TypedOptions) -> Vec<&str> {

@@ -143,8 +143,8 @@ impl<S: RuleSpec> TableReader<S> {
         true
     }
 
-    /// Reads entries that apply to all rules, such as `a: bf16, b: bf16`. Returns false if these are
-    /// no such entries.
+    /// Reads entries that apply to all rules, such as `a: bf16, b: bf16`. Returns false if these
+    /// are no such entries.
     fn is_heading(&mut self, rule: Tokens<'_>) -> bool {
         let is_entry = |rest: Tokens<'_>| {
             matches!(rest.tokens(), [key, colon, ..]

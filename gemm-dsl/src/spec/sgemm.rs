@@ -126,17 +126,18 @@ spec! {
         arith(Arith): Arith = Arith::F32, "{}", on TILE, follows SgemmSpec::take_arith_of_types;
         /// Length of K that tensor cores sum in a fresh accumulator. An IEEE addition then adds
         /// this accumulator to the main one. The length is a multiple of one instruction's K: 16, 8
-        /// for `tf32`, or 32 for 8-bit elements. Default for FP32 emulation: one instruction's K, or the tile's K under
-        /// `mma: wgmma`. Default for other arithmetic: all of K. Smaller values are more accurate
-        /// and cost more additions.
+        /// for `tf32`, or 32 for 8-bit elements. Default for FP32 emulation: one instruction's K,
+        /// or the tile's K under `mma: wgmma`. Default for other arithmetic: all of K. Smaller
+        /// values are more accurate and cost more additions.
         promote(u32): Option<u32> = None, "promote{}",
             on TENSOR_CORES;
         /// Reads K-major tiles with `ldmatrix`: one instruction loads fragments for all lanes of a
         /// warp.
         ldmatrix(bool): bool = false, "ldmatrix", on TENSOR_CORES;
         /// Tensor core instruction. `wgmma` reads matrices of 16-bit elements themselves, in any
-        /// layout, and matrices of 8-bit elements under `layout: nt`. Of matrices of `f32` it reads converted copies, which a launch before the GEMM
-        /// writes. The copies are K-major, and rounded or split according to `arith`.
+        /// layout, and matrices of 8-bit elements under `layout: nt`. Of matrices of `f32` it reads
+        /// converted copies, which a launch before the GEMM writes. The copies are K-major, and
+        /// rounded or split according to `arith`.
         mma(Instruction): Instruction = Instruction::Sync, "{}", on TENSOR_CORES;
         /// Place where A and B are converted to the format of `arith`, or split. It does not change
         /// the results. `mma: wgmma` always converts whole matrices.

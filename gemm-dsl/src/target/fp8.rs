@@ -8,7 +8,7 @@ macro_rules! numbers {
     ($($(#[$doc:meta])* $name:ident, $format:ident, max $max:literal;)*) => {
         $(
             $(#[$doc])*
-            #[allow(non_camel_case_types, reason = "the name of a primitive, as in the crate `half`")]
+            #[allow(non_camel_case_types, reason = "the name of a primitive, as in `half`")]
             #[derive(Clone, Copy, Default)]
             #[repr(transparent)]
             pub struct $name(u8);

@@ -48,17 +48,18 @@ pub(crate) const CUDA: &str = "\
     copy_async_4 copy_async_4_if copy_async_4_or_zero copy_async_8 copy_async_8_if \
     copy_async_8_or_zero copy_commit copy_wait descriptor_128 descriptor_32 descriptor_64 dim3 \
     double2 fabs fabsf fence_acq_rel fence_acq_rel_block fence_mbarrier_init fence_proxy_async \
-    fewer_registers float2 float3 float4 floor floorf fma fmaf fmaxf fminf from_bf16 from_e4m3 from_e5m2 from_f16 \
-    gridDim int4 load16 load4 load_matrix_x1 load_matrix_x1_transposed load_matrix_x2 \
-    load_matrix_x2_transposed load_matrix_x4 load_matrix_x4_transposed longlong2 main \
+    fewer_registers float2 float3 float4 floor floorf fma fmaf fmaxf fminf from_bf16 \
+    from_e4m3 from_e5m2 from_f16 gridDim int4 load16 load4 load_matrix_x1 \
+    load_matrix_x1_transposed load_matrix_x2 load_matrix_x2_transposed load_matrix_x4 \
+    load_matrix_x4_transposed longlong2 main \
     make_double2 make_float4 make_int4 make_longlong2 make_uint4 make_ulonglong2 maximum \
     mbarrier_arrive mbarrier_arrive_expect mbarrier_arrive_relaxed mbarrier_arrive_remote \
     mbarrier_init mbarrier_wait mbarrier_wait_cluster min minimum mma_bf16 mma_f16 mma_tf32 \
     more_registers named_arrive named_barrier pack_bf16 pack_f16 rint rintf shared \
     shared_memory size_t store16 store4 store_async store_remote store_remote_16 \
     tensor_copy_2d tensor_copy_3d tensor_multicast_2d tensor_multicast_3d threadIdx \
-    to_bf16 to_e4m3 to_e5m2 to_f16 to_tf32 trunc truncf uint4 ulonglong2 warpSize wgmma_commit wgmma_fence \
-    wgmma_keep wgmma_wait";
+    to_bf16 to_e4m3 to_e5m2 to_f16 to_tf32 trunc truncf uint4 ulonglong2 warpSize \
+    wgmma_commit wgmma_fence wgmma_keep wgmma_wait";
 
 /// Returns true if C++, CUDA or a device function of a source may use the name.
 pub(crate) fn is_reserved(name: &str) -> bool {

@@ -45,8 +45,8 @@ use std::sync::LazyLock;
 /// # Rounding
 ///
 /// Products of 16-bit elements are exact in `f32`. Tensor cores add them in another order than CUDA
-/// cores, and round sums in another way; see [typed](crate::guide::typed). Matrices whose address or
-/// row stride is not a multiple of 16 bytes are multiplied on CUDA cores, so a view at another
+/// cores, and round sums in another way; see [typed](crate::guide::typed). Matrices whose address
+/// or row stride is not a multiple of 16 bytes are multiplied on CUDA cores, so a view at another
 /// offset may have other bits. Otherwise a GEMM of the same matrices in the same layouts has the
 /// same bits on every run, as for [`sgemm`].
 pub fn gemm<'a, A, B, C>(a: &'a A, b: &'a B, c: &'a mut C) -> GemmCall<'a, A::Element, C::Element>

@@ -8,8 +8,8 @@ use libtest_mimic::{Failed, Trial};
 
 /// Element of 8 bits, with random bits of several kinds.
 trait Byte: Element {
-    /// Returns a number from random bits. `kind` 0 takes any bits, 1 similar magnitudes, and 2 small
-    /// magnitudes.
+    /// Returns a number from random bits. `kind` 0 takes any bits, 1 similar magnitudes, and 2
+    /// small magnitudes.
     fn drawn(bits: u8, kind: usize) -> Self;
 }
 

@@ -50,7 +50,7 @@ fn product<T: Rounded, R: Rounded + Debug>(
     device: &Device,
     Shape { size: Size { m, n, k }, by_column }: Shape,
     random: &mut Random,
-    run: impl FnOnce(&MatrixRef<'_, T>, &MatrixRef<'_, T>, &mut MatrixMut<'_, R>) -> Result<(), Error>,
+    run: impl FnOnce([&MatrixRef<'_, T>; 2], &mut MatrixMut<'_, R>) -> Result<(), Error>,
     stored: impl Fn(f64, usize, f64) -> f64,
 ) -> Result<(), String> {
     let pitched = SgemmSpec::default().pitched(true);
@@ -67,9 +67,9 @@ fn product<T: Rounded, R: Rounded + Debug>(
         let (a, b) = (at_a.view(&a)?, at_b.view(&b)?);
         let mut part = of_c.slice_mut(at_c.range())?;
         if by_column[2] {
-            run(&a, &b, &mut MatrixMut::pitched(&mut part, n, m, at_c.pitch)?.t())?;
+            run([&a, &b], &mut MatrixMut::pitched(&mut part, n, m, at_c.pitch)?.t())?;
         } else {
-            run(&a, &b, &mut MatrixMut::pitched(&mut part, m, n, at_c.pitch)?)?;
+            run([&a, &b], &mut MatrixMut::pitched(&mut part, m, n, at_c.pitch)?)?;
         }
         device.download(&of_c)
     };
@@ -174,7 +174,7 @@ impl OfTypes<'_> {
         if Some(choice.rule) != self.rule {
             return Err(format!("{choice:?}, not {:?}", self.rule));
         }
-        let run = |a: &MatrixRef<'_, T>, b: &MatrixRef<'_, T>, c: &mut MatrixMut<'_, R>| {
+        let run = |[a, b]: [&MatrixRef<'_, T>; 2], c: &mut MatrixMut<'_, R>| {
             table.call(self.device).launch(a, b, c).map(drop)
         };
         product(self.device, self.shape, random, run, |sum, _, _| sum)
@@ -225,7 +225,7 @@ fn calls<T: GemmElement<R> + gemm_runtime::bounds::F32Sums + Rounded, R: Rounded
         let on_device = device.upload(&on_device).expect("a vector");
         let (alpha, beta) = [(1.0, 0.0), (0.5, 2.0), (2.0, 0.0)][nth % 3];
         let is_layer = nth % 2 == 0;
-        let run = |a: &MatrixRef<'_, T>, b: &MatrixRef<'_, T>, c: &mut MatrixMut<'_, R>| {
+        let run = |[a, b]: [&MatrixRef<'_, T>; 2], c: &mut MatrixMut<'_, R>| {
             let call = gemm(a, b, c).alpha(alpha).beta(beta);
             match is_layer {
                 true => call.epilogue(LAYER).operands(&on_device).run(&device).map(drop),
@@ -250,7 +250,7 @@ fn calls_of_any_types() {
     let (device, mut random) = (simulator(), Random::new(3));
     for _ in 0..12 {
         let shape = Shape::draw(&mut random, 50);
-        let run = |a: &MatrixRef<'_, f64>, b: &MatrixRef<'_, f64>, c: &mut MatrixMut<'_, f64>| {
+        let run = |[a, b]: [&MatrixRef<'_, f64>; 2], c: &mut MatrixMut<'_, f64>| {
             gemm(a, b, c).run(&device).map(drop)
         };
         let found = product(&device, shape, &mut random, run, |sum, _, _| sum);

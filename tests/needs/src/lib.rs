@@ -1,7 +1,7 @@
 //! Prerequisites of tests that not every machine has.
 //!
-//! [`Need::trial`] creates a test. If the prerequisite is missing, the test is reported as ignored with
-//! the reason, not as passed.
+//! [`Need::trial`] creates a test. If the prerequisite is missing, the test is reported as ignored
+//! with the reason, not as passed.
 
 use gemm_runtime::Device;
 use gemm_runtime::compile;

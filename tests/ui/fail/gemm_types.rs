@@ -47,7 +47,8 @@ const _: Gemm<e4m3, bf16, f32> = gemm_kernel!(a: e4m3, b: bf16);
 const _: SgemmTable = sgemm_table! { a: bf16, b: bf16; else => block: 8x8 };
 const _: GemmTable<bf16, bf16, f32> = gemm_table! { a: bf16; else => block: 8x8 };
 const _: GemmTable<bf16, bf16, f32> = gemm_table! { a: bf16, b: bf16 else => block: 8x8 };
-const _: GemmTable<bf16, bf16, f32> = gemm_table! { a: bf16, b: bf16, block: 8x8; else => block: 8x8 };
+const _: GemmTable<bf16, bf16, f32> =
+    gemm_table! { a: bf16, b: bf16, block: 8x8; else => block: 8x8 };
 const _: GemmTable<bf16, bf16, f32> = gemm_table! { else => a: bf16, b: bf16, block: 8x8 };
 const _: GemmTable<bf16, bf16, f32> = gemm_table! {
     m <= 8 => block: 8x8;

@@ -18,11 +18,12 @@ fn library_type<T: Element>() -> cudaDataType {
     }
 }
 
-/// Enqueues C = A·B with A and B of `T` and C of `R`, given the addresses of A, B and C. Matrices are
-/// packed, and C is row-major. `T` is `bf16` or `f16`, and `R` is one of these or `f32`.
+/// Enqueues C = A·B with A and B of `T` and C of `R`, given the addresses of A, B and C. Matrices
+/// are packed, and C is row-major. `T` is `bf16` or `f16`, and `R` is one of these or `f32`.
 ///
 /// # Errors
-/// Returns [`Error::TooLarge`] if an extent exceeds 2^31 − 1, and [`Error::Driver`] if cuBLAS fails.
+/// Returns [`Error::TooLarge`] if an extent exceeds 2^31 − 1, and [`Error::Driver`] if cuBLAS
+/// fails.
 ///
 /// # Safety
 /// The addresses are of such matrices in memory of the GPU of `blas`.

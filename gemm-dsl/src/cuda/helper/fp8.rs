@@ -6,7 +6,8 @@ pub(super) const TO_E4M3: &str = "\
 // 448; there are no infinities.
 __device__ __forceinline__ unsigned char to_e4m3(float x)
 {
-    const unsigned int bits = __float_as_uint(x), sign = bits >> 24 & 0x80, size = bits & 0x7fffffff;
+    const unsigned int bits = __float_as_uint(x);
+    const unsigned int sign = bits >> 24 & 0x80, size = bits & 0x7fffffff;
     if (x != x) return 0x7f;
     if (size >= 0x43e00000) return sign | 0x7e;
     // Adding 2^14 rounds a subnormal number to a multiple of 2^-9.
@@ -32,7 +33,8 @@ pub(super) const TO_E5M2: &str = "\
 // greatest finite one, become 57344.
 __device__ __forceinline__ unsigned char to_e5m2(float x)
 {
-    const unsigned int bits = __float_as_uint(x), sign = bits >> 24 & 0x80, size = bits & 0x7fffffff;
+    const unsigned int bits = __float_as_uint(x);
+    const unsigned int sign = bits >> 24 & 0x80, size = bits & 0x7fffffff;
     if (x != x) return 0x7f;
     if (size >= 0x47600000) return sign | 0x7b;
     // Adding 2^7 rounds a subnormal number to a multiple of 2^-16.

@@ -431,8 +431,8 @@ impl<'p> WgmmaFrame<'p> {
         let cols = b.constant("WARPGROUP_N", Wgmma::ROWS as i32, "columns of C per warpgroup");
         b.comment(
             "wgmma computes the transpose of the block tile: a warpgroup computes WARPGROUP_N \
-             columns of the block tile, and each of its warps 16 of them; a lane holds every eighth \
-             of these columns, and two of every eight rows.",
+             columns of the block tile, and each of its warps 16 of them; a lane holds every \
+             eighth of these columns, and two of every eight rows.",
         );
         let warp = b.let_("warp", self.tid / WARP as i32);
         let lane = b.let_("lane", self.tid % WARP as i32);

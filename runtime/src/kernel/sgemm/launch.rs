@@ -255,6 +255,20 @@ pub fn with_splits(
     })
 }
 
+/// Returns the given program, or the one that is chosen for a shape.
+fn chosen(
+    of: ProgramSource<'_>,
+    device: &Device,
+    shape: impl FnOnce() -> SgemmShape,
+) -> Result<Arc<CachedProgram>> {
+    match of {
+        ProgramSource::One(program) => Ok(program),
+        ProgramSource::Of(chooses) => {
+            device.programs().get::<SgemmSpec>(chooses.line(&problem(shape(), device))?)
+        }
+    }
+}
+
 /// Launches the given or the chosen program, as [`multiply`] does.
 fn run<A, B, C>(
     of: ProgramSource<'_>,
@@ -278,22 +292,14 @@ where
     let beside = operands.give_all(of.operands())?;
     let GemmMatrices { a: in_a, b: in_b, c: out, splits, groups, is_transposed } = matrices;
     let [rows, cols] = if is_transposed { ["n", "m"] } else { ["m", "n"] };
-    let m = NamedExtent::new(rows, size.0 as u64);
-    let n = NamedExtent::new(cols, size.1 as u64);
-    let k = NamedExtent::new("k", size.2 as u64);
+    let [m, n, k] = [(rows, size.0), (cols, size.1), ("k", size.2)]
+        .map(|(name, extent)| NamedExtent::new(name, extent as u64));
     dispatch!(device, on => {
         let (a, b) = (read(on, in_a.matrix, in_a.name)?, read(on, in_b.matrix, in_b.name)?);
         let c = write(on, out.matrix, out.name)?;
-        let program = match of {
-            ProgramSource::One(program) => program,
-            ProgramSource::Of(chooses) => {
-                let elems = [A::Element::ELEM, B::Element::ELEM, C::Element::ELEM];
-                let shape = padded_as(has_padding, shape_of([&a, &b, &c], elems, size));
-                let problem = problem(shape, device);
-                device.programs().get::<SgemmSpec>(chooses.line(&problem)?)?
-            }
-        };
-        let (program, splits) = with_splits(program, splits)?;
+        let elems = [A::Element::ELEM, B::Element::ELEM, C::Element::ELEM];
+        let shape = || padded_as(has_padding, shape_of([&a, &b, &c], elems, size));
+        let (program, splits) = with_splits(chosen(of, device, shape)?, splits)?;
         let mut read_splits = SmallVec::<[_; 2]>::new();
         for (factor, splits) in Factor::BOTH.into_iter().zip(splits) {
             if let Some(splits) = splits {

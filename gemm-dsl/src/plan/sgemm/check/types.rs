@@ -132,8 +132,8 @@ fn other_layout(spec: &SgemmSpec) -> SpecError {
     SpecError::at_value(
         &["layout", "a", "mma"],
         format!(
-            "`mma: wgmma` reads elements of 8 bits only along K, and under `layout: {}` the {which} \
-             are contiguous; use `layout: nt`: A is M x K and memory holds B as N x K",
+            "`mma: wgmma` reads elements of 8 bits only along K, and under `layout: {}` the \
+             {which} are contiguous; use `layout: nt`: A is M x K and memory holds B as N x K",
             spec.layout,
         ),
     )
