@@ -4,7 +4,7 @@ mod reduce;
 mod sgemm;
 
 pub use reduce::{classic, plain_reduce, plain_reduce_of, reduce, with_runs};
-pub use sgemm::{on_tensor_cores, sgemm, typed};
+pub use sgemm::{on_tensor_cores, sgemm, typed, typed_floats};
 
 use gemm_dsl::SpecErrors;
 use gemm_dsl::expr::random;

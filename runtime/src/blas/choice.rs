@@ -19,7 +19,7 @@ impl<T: GemmElement<C>, C: Element, E, O> GemmCall<'_, T, C, E, O> {
     /// Returns the spec of the kernel that [`run`](Self::run) would launch on this device.
     ///
     /// # Errors
-    /// Returns the errors of [`SgemmCall::run`] about the views.
+    /// Returns the errors of [`run`](Self::run) about the views.
     pub fn spec(&self, device: &Device) -> Result<SgemmSpec>
     where
         O: OperandsFor<E>,
@@ -47,7 +47,7 @@ impl<T: GemmElement<C>, C: Element, E, O> GemmCall<'_, T, C, E, O> {
     /// ```
     ///
     /// # Errors
-    /// Returns the errors of [`SgemmCall::run`] about the views.
+    /// Returns the errors of [`run`](Self::run) about the views.
     pub fn choice(&self, device: &Device) -> Result<Choice>
     where
         O: OperandsFor<E>,
@@ -67,11 +67,11 @@ impl<T: GemmElement<C>, C: Element, E, O> GemmCall<'_, T, C, E, O> {
         }
     }
 
-    /// Compiles the kernels of this call before its launch. [`warm`] compiles the kernels of many
-    /// shapes at once.
+    /// Compiles the kernels of this call before its launch. [`warm`](crate::warm) compiles the
+    /// kernels of many shapes at once.
     ///
     /// # Errors
-    /// Returns the errors of [`SgemmCall::choice`] and of [`warm`].
+    /// Returns the errors of [`choice`](Self::choice) and of [`warm`](crate::warm).
     pub fn warm(&self, device: &Device) -> Result<()>
     where
         O: OperandsFor<E>,

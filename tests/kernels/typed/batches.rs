@@ -315,7 +315,7 @@ proptest! {
     #![proptest_config(gemm_cases::cases(300))]
 
     fn batches_are_exact(
-        spec in arbitrary::typed(256),
+        spec in arbitrary::typed_floats(256),
         counts in proptest::collection::vec(count(), 1..=3usize),
         more in 0..2usize,
         (m, n, k) in (0..40usize, extent(40), extent(90)),
@@ -335,7 +335,7 @@ proptest! {
     }
 
     fn groups_are_exact(
-        spec in arbitrary::typed(256).prop_filter_map("keys do not compose", of_groups),
+        spec in arbitrary::typed_floats(256).prop_filter_map("keys do not compose", of_groups),
         (before, after) in (0..3usize, 0..9usize),
         rows in proptest::collection::vec(prop_oneof![0..3usize, 0..150usize], 0..6usize),
         (n, k) in (extent(40), extent(90)),
@@ -473,7 +473,7 @@ fn on_gpu(device: &Device, spec: &SgemmSpec, seed: u64) -> Result<(), Failed> {
 }
 
 pub fn trials() -> Vec<Trial> {
-    let specs = arbitrary::sample(arbitrary::typed(1024), gemm_cases::scaled(64));
+    let specs = arbitrary::sample(arbitrary::typed_floats(1024), gemm_cases::scaled(64));
     let on_gpus = specs.into_iter().enumerate().map(|(nth, spec)| {
         let name = format!("typed::batches::{nth:02}");
         crate::trial(name, move |device| on_gpu(device, &spec, nth as u64))

@@ -84,17 +84,19 @@ fn product<T: Rounded, R: Rounded + Debug>(
 
 /// Random specs that are valid for any layout, by their types.
 fn specs() -> BTreeMap<(String, String), Vec<SgemmSpec>> {
-    let sound = arbitrary::typed(256).prop_filter_map("valid for some layouts", |mut spec| {
-        ["layout", "pitched", "name", "bounds"].into_iter().for_each(|key| spec.reset(key));
-        let plans = |layout: &GemmLayout| {
-            [false, true].map(|padded| spec.clone().for_matrices(*layout, padded).plan().is_ok())
-        };
-        // Emulations need a header with their accuracy class.
-        let is_exact = spec.arith == Arith::F32 || spec.reads_matrices();
-        let is_single = spec.batch.is_none() && is_exact;
-        let is_sound = is_single && GemmLayout::ALL.iter().flat_map(plans).all(|is| is);
-        is_sound.then_some(spec)
-    });
+    let sound =
+        arbitrary::typed_floats(256).prop_filter_map("valid for some layouts", |mut spec| {
+            ["layout", "pitched", "name", "bounds"].into_iter().for_each(|key| spec.reset(key));
+            let plans = |layout: &GemmLayout| {
+                [false, true]
+                    .map(|padded| spec.clone().for_matrices(*layout, padded).plan().is_ok())
+            };
+            // Emulations need a header with their accuracy class.
+            let is_exact = spec.arith == Arith::F32 || spec.reads_matrices();
+            let is_single = spec.batch.is_none() && is_exact;
+            let is_sound = is_single && GemmLayout::ALL.iter().flat_map(plans).all(|is| is);
+            is_sound.then_some(spec)
+        });
     let mut all: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for spec in arbitrary::sample(sound, 160) {
         all.entry((spec.a.to_string(), spec.c.to_string())).or_default().push(spec);

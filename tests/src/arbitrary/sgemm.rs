@@ -123,6 +123,14 @@ pub fn typed(threads: u32) -> impl Strategy<Value = SgemmSpec> {
     })
 }
 
+/// Such a GEMM on matrices of floats of at least 16 bits.
+pub fn typed_floats(threads: u32) -> impl Strategy<Value = SgemmSpec> {
+    typed(threads).prop_filter("8 bits or integers", |spec| {
+        let types = [spec.a, spec.b, spec.c].map(|ty| ty.elem());
+        types.iter().all(|elem| elem.is_float() && elem.size() > 1)
+    })
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Kind {
     /// Keys outside of the geometry that would change the kind of the kernel.

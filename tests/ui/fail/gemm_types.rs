@@ -34,6 +34,9 @@ const _: Gemm<e5m2, e5m2, f32> =
     gemm_kernel!(a: e5m2, b: e5m2, tile: 64x32x128, mma: wgmma, copy: tma, layout: tn);
 const _: Gemm<e4m3, e4m3, f32> =
     gemm_kernel!(a: e4m3, b: e4m3, layout: nt, tile: 64x32x64, warp: 16x16, arith: fp8);
+const _: Gemm<i8, i8, i32> = gemm_kernel!(
+    a: i8, b: i8, c: i32, layout: nt, tile: 64x32x64, mma: wgmma, copy: tma, batch: strided
+);
 const _: Gemm<bf16, bf16, f32> =
     gemm_kernel!(a: bf16, b: bf16, tile: 64x32x64, arith: fp8, mma: wgmma, copy: tma);
 const _: Gemm<i8, i8, i8> = gemm_kernel!(a: i8, b: i8, c: i8);

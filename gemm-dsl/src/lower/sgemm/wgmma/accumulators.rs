@@ -103,14 +103,16 @@ impl WgmmaFrame<'_> {
                 let [row, col] = &place.group;
                 let is_first = nth == Expr::I32(0);
                 let mut tiles = [tile(Factor::A, &of_a, row), tile(Factor::B, &of_b, col)];
+                let mut formats = t.splits().formats();
                 let mut mn_major = Factor::BOTH.map(|factor| t.is_mn_major(factor));
                 if t.swap_ab() {
                     tiles.reverse();
                     mn_major.reverse();
+                    formats.reverse();
                 }
                 let [of_rows, of_columns] = tiles;
                 b.wgmma(Wgmma {
-                    formats: t.splits().formats(),
+                    formats,
                     columns: t.columns(),
                     d: Access::new(into, [0.into()]),
                     a: of_rows,

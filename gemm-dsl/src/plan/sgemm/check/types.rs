@@ -47,11 +47,13 @@ fn read_matrices(spec: &SgemmSpec, faults: &mut Faults) {
     if spec.copy != Copies::Tma {
         faults.0.push(without_tensor_maps(spec));
     }
+    let needs_k = spec.formats().is_some_and(|[format, _]| format.bits() != 16);
     if spec.batch == Some(Batch::Pointers) {
         faults.0.push(list_of_matrices());
+    } else if spec.batch.is_some() && needs_k {
+        faults.0.push(batch_of_bytes(spec));
     }
     let is_along_k = spec.layout == GemmLayout::Nt;
-    let needs_k = spec.formats().is_some_and(|[format, _]| format.bits() != 16);
     faults.require(is_along_k || !needs_k, || other_layout(spec));
 }
 
@@ -120,6 +122,17 @@ fn list_of_matrices() -> SpecError {
         "`mma: wgmma` reads 16-bit matrices by a tensor map of A and one of B, and the matrices of \
          a list are anywhere in memory; use `batch: strided`, or leave `mma` and `arith` out"
             .into(),
+    )
+}
+
+fn batch_of_bytes(spec: &SgemmSpec) -> SpecError {
+    SpecError::at_value(
+        &["batch", "mma", "a"],
+        format!(
+            "`mma: wgmma` reads single matrices of `{}`; use matrices of `bf16` or `f16`, or leave \
+             `mma` out",
+            spec.a
+        ),
     )
 }
 

@@ -28,8 +28,11 @@ pub(crate) fn swizzle_of_rows(spec: &SgemmSpec, tile: Tile, faults: &mut Faults)
         faults.require(!along_k || pad == 0, || messages::swizzle_beside_padding(key));
     }
     if faults.sound(&["tile"]) {
-        let whole = tile.k.is_power_of_two() && tile.k >= 8;
-        faults.require(whole, || messages::swizzle_of_row(tile.k));
+        let types = spec.types();
+        let lanes = [types.a, types.b].map(|elem| u32::from(elem.vector_lanes()));
+        let least = lanes.into_iter().fold(8, u32::max);
+        let whole = tile.k.is_power_of_two() && tile.k >= least;
+        faults.require(whole, || messages::swizzle_of_row(tile.k, least));
     }
 }
 

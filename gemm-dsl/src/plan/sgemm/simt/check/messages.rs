@@ -42,13 +42,14 @@ pub(crate) fn swizzle_beside_padding(key: &'static str) -> SpecError {
     )
 }
 
-pub(crate) fn swizzle_of_row(k: u32) -> SpecError {
-    let next = u64::from(k.max(8)).next_power_of_two();
+/// `least` is the least K.
+pub(crate) fn swizzle_of_row(k: u32, least: u32) -> SpecError {
+    let next = u64::from(k.max(least)).next_power_of_two();
     SpecError::at_value(
         &["tile", "swizzle"],
         format!(
-            "`swizzle` permutes a row's four-element vectors; K / 4 must be a power of two, at \
-             least 2, but K = {k}; use K = {next}"
+            "`swizzle` permutes a row's 16-byte vectors; K must be a power of two, at least \
+             {least}, but K = {k}; use K = {next}"
         ),
     )
 }
