@@ -1,6 +1,7 @@
 //! Buffers of every element type.
 
 use gemm_runtime::error::Need;
+use gemm_runtime::fp8::{e4m3, e5m2};
 use gemm_runtime::generic::Kernel;
 use gemm_runtime::half::{bf16, f16};
 use gemm_runtime::sim::fault::Elem;
@@ -21,7 +22,7 @@ macro_rules! bits {
                 $of(seed as _)
             }
             fn bytes(self) -> Vec<u8> {
-                self.to_le_bytes().to_vec()
+                self.into_bits().to_le_bytes()[..Self::ELEM.size() as usize].to_vec()
             }
         })*
 
@@ -33,13 +34,14 @@ macro_rules! bits {
                 elems.push(<$ty>::ELEM);
             )*
             // Only tf32 is missing, for which Rust has no type.
-            assert!(Elem::ALL.iter().all(|elem| elems.contains(elem)) && elems.len() == 13);
+            assert!(Elem::ALL.iter().all(|elem| elems.contains(elem)) && elems.len() == 15);
         }
     };
 }
 
 bits! {
     f64, f64::from_bits; f32, f32::from_bits; f16, f16::from_bits; bf16, bf16::from_bits;
+    e4m3, e4m3::from_bits; e5m2, e5m2::from_bits;
     i64, |bits: i64| bits; u64, |bits: u64| bits; i32, |bits: i32| bits; u32, |bits: u32| bits;
     i16, |bits: i16| bits; u16, |bits: u16| bits; i8, |bits: i8| bits; u8, |bits: u8| bits;
 }

@@ -161,9 +161,12 @@ fn takes_what_it_says(plan: &SgemmPlan) -> Result<(), String> {
         .and_then(|plan| plan.program())
         .map_err(|error| format!("`{spec}`: {error}"))?;
     let shared = plan.shared_bytes();
-    for kernel in program.variants() {
+    for (nth, kernel) in program.variants().enumerate() {
         let takes = (kernel.geometry.threads(), kernel.shared_bytes());
-        if takes != (plan.threads(), shared) {
+        // The variant for unaligned matrices of small elements has no asynchronous copies, and two
+        // buffers in place of the stages.
+        let less = nth > 0 && takes.0 == plan.threads() && takes.1 < shared;
+        if takes != (plan.threads(), shared) && !less {
             return Err(format!("`{spec}` takes {takes:?}, not {:?}", (plan.threads(), shared)));
         }
     }

@@ -1,6 +1,5 @@
 //! Arithmetic in which a GEMM multiplies, and the accuracy of each arithmetic.
 
-use super::MatrixType;
 use super::table::words;
 use crate::target::Format;
 
@@ -61,20 +60,6 @@ impl Arith {
             Self::F16x3 => Accuracy::Norm,
             Self::Bf16 | Self::F16 | Self::Tf32 | Self::Fp8 | Self::Int8 => return None,
         })
-    }
-
-    /// Returns the arithmetic of the `wgmma` instruction that reads matrices of these types. `None`
-    /// if there is no instruction.
-    pub fn of_types(a: MatrixType, b: MatrixType) -> Option<Self> {
-        match (a, b) {
-            (MatrixType::Bf16, MatrixType::Bf16) => Some(Self::Bf16),
-            (MatrixType::F16, MatrixType::F16) => Some(Self::F16),
-            (MatrixType::E4m3 | MatrixType::E5m2, MatrixType::E4m3 | MatrixType::E5m2) => {
-                Some(Self::Fp8)
-            }
-            (MatrixType::I8 | MatrixType::U8, MatrixType::I8 | MatrixType::U8) => Some(Self::Int8),
-            _ => None,
-        }
     }
 
     /// Returns true for arithmetics that multiply the elements of A and B as they are. They need

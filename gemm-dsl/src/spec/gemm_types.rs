@@ -1,6 +1,6 @@
 //! Element types of a GEMM.
 
-use super::{Arith, Factor, Instruction, SgemmSpec, Spec};
+use super::{Arith, Factor, Instruction, MatrixType, SgemmSpec, Spec};
 use crate::ir::Elem;
 use crate::target::Format;
 
@@ -60,6 +60,22 @@ impl GemmTypes {
     /// Returns the prefix of the names of kernels with these types.
     pub(crate) fn name_prefix(self) -> &'static str {
         if self == Self::F32 { SgemmSpec::PREFIX } else { "gemm_" }
+    }
+}
+
+impl Arith {
+    /// Returns the arithmetic of the `wgmma` instruction that reads matrices of these types. `None`
+    /// if there is no instruction.
+    pub fn of_types(a: MatrixType, b: MatrixType) -> Option<Self> {
+        match (a, b) {
+            (MatrixType::Bf16, MatrixType::Bf16) => Some(Self::Bf16),
+            (MatrixType::F16, MatrixType::F16) => Some(Self::F16),
+            (MatrixType::E4m3 | MatrixType::E5m2, MatrixType::E4m3 | MatrixType::E5m2) => {
+                Some(Self::Fp8)
+            }
+            (MatrixType::I8 | MatrixType::U8, MatrixType::I8 | MatrixType::U8) => Some(Self::Int8),
+            _ => None,
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use super::GemmCall;
 use super::tables::{Tables, typed};
 use crate::compile::Arch;
+use crate::device::Device;
 use crate::kernel::GemmTable;
 use crate::view::{AsMatrix, AsMatrixMut, AsMatrixOf};
 #[cfg(doc)]
@@ -136,6 +137,13 @@ pub fn gemm_tables<T: GemmElement<C>, C: Element>(
 ) -> [&'static GemmTable<T, T, C>; 2] {
     let Tables { one, batch } = T::tables(arch.map(Arch::number), Accuracy::Ieee);
     [&one.table, &batch.table]
+}
+
+impl<T: GemmElement<C>, C: Element> Tables<T, C> {
+    /// Tables for a device and an accuracy class.
+    pub(super) fn on(device: &Device, accuracy: Accuracy) -> &'static Self {
+        T::tables(device.arch().map(Arch::number), accuracy)
+    }
 }
 
 #[doc(hidden)]

@@ -9,10 +9,7 @@ mod safe;
 pub(super) mod typed;
 
 use super::epilogue::CallEpilogue;
-use super::gemm::GemmElement;
 use super::rule_lines::RuleLines;
-use crate::compile::Arch;
-use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::kernel::{Choice, GemmTable};
 use crate::slot::KernelSlot;
@@ -87,14 +84,6 @@ impl<T: Element, C: Element> Tables<T, C> {
         let (t, c) = (T::ELEM, C::ELEM);
         let [one, batch] = rules.map(|rules| parsed(&format!("a: {t}, b: {t}, c: {c};\n{rules}")));
         Self::new(one, batch, arch)
-    }
-
-    /// Tables for a device and an accuracy class.
-    pub(super) fn on(device: &Device, accuracy: Accuracy) -> &'static Self
-    where
-        T: GemmElement<C>,
-    {
-        T::tables(device.arch().map(Arch::number), accuracy)
     }
 
     /// Table for calls with these features.

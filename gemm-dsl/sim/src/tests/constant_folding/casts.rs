@@ -2,6 +2,7 @@
 
 use super::tree::number;
 use super::*;
+use gemm_dsl::target::fp8::{e4m3, e5m2};
 use half::{bf16, f16};
 
 /// Random numbers for each pair of types.
@@ -17,6 +18,8 @@ fn float(elem: Elem, bits: u64) -> f64 {
         Elem::F64 => f64::from_bits(bits),
         Elem::F16 => f16::from_bits(bits as u16).into(),
         Elem::Bf16 => bf16::from_bits(bits as u16).into(),
+        Elem::E4m3 => e4m3::from_bits(bits as u8).to_f32().into(),
+        Elem::E5m2 => e5m2::from_bits(bits as u8).to_f32().into(),
         _ => f32::from_bits(bits as u32).into(),
     }
 }
@@ -43,6 +46,8 @@ fn converted(from: Elem, to: Elem, bits: u64) -> Option<Result<u64, FaultKind>> 
         Elem::F32 => (value as f32).to_bits().into(),
         Elem::F16 => f16::from_f32(value as f32).to_bits().into(),
         Elem::Bf16 => bf16::from_f32(value as f32).to_bits().into(),
+        Elem::E4m3 => e4m3::from_f32(value as f32).to_bits().into(),
+        Elem::E5m2 => e5m2::from_f32(value as f32).to_bits().into(),
         Elem::Tf32 if value.is_infinite() => bits,
         Elem::Tf32 => (bits + 0x1000) & 0xffff_e000,
         Elem::I32 => value as i32 as u64 & mask,
