@@ -11,27 +11,23 @@
 //! differs from that of cuBLAS.
 
 use clap::Parser;
-use cudarc::cublas::CudaBlas;
-use cudarc::cublas::sys::cublasSetWorkspace_v2;
-use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut};
+use cudarc::driver::{DevicePtr, DevicePtrMut};
 use gemm_bench::cli::{Failure, Outcome, device_label, exit, open_gpu};
-use gemm_bench::gpu::{Blas, Gpu, Timer, Work, captured, failed, typed_product};
+use gemm_bench::gpu::{Blas, Gpu, Timer, Work, failed, medians_in_graphs};
+use gemm_bench::grid::options::size;
 use gemm_bench::grid::repeats::{self, Pace};
 use gemm_bench::table::{Table, number, text};
+use gemm_bench::typed::{are_equal, integers, kernel_of, viewed};
 use gemm_dsl::spec::GemmLayout;
 use gemm_oracle::product::Size;
 use gemm_oracle::random::Random;
 use gemm_runtime::bounds::GemmElement;
 use gemm_runtime::half::{bf16, f16};
-use gemm_runtime::{Buffer, Element, Error, Gemm, MatrixMut, MatrixRef, SgemmSpec, gemm};
+use gemm_runtime::{Buffer, Element, Error, MatrixMut, gemm};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 const ROUNDS: usize = 21;
-/// Bytes of the workspace of cuBLAS.
-const WORKSPACE: usize = 32 << 20;
-/// Number of elements after which the values of a matrix repeat.
-const PERIOD: usize = 1_048_573;
 
 const SIZES: [&str; 3] = ["2048x2048x2048", "4096x4096x4096", "8192x8192x8192"];
 
@@ -76,15 +72,6 @@ fn shapes(options: &GemmOptions) -> Vec<Shape> {
     given.chain(drawn).collect()
 }
 
-/// Reads extents such as `4096x4096x1024`.
-fn size(text: &str) -> Result<Size, String> {
-    let extents: Result<Vec<usize>, _> = text.split('x').map(str::parse).collect();
-    match extents.map_err(|error| error.to_string())?[..] {
-        [m, n, k] => Ok(Size::new(m, n, k)),
-        _ => Err("extents are MxNxK".to_owned()),
-    }
-}
-
 fn main() -> ExitCode {
     exit(run(&GemmOptions::parse()))
 }
@@ -105,7 +92,7 @@ fn measured<T: GemmElement<R>, R: Element + PartialEq>(
     let gpu = Gpu::new(&device);
     let gpu = gpu.ok_or_else(|| Failure::Missing("kernels are timed on a GPU".to_owned()))?;
     let gpu = gpu.without_events();
-    let (blas, _workspace) = library(gpu)?;
+    let blas = Blas::for_graphs(gpu)?;
     let session = Session {
         gpu,
         blas,
@@ -146,25 +133,10 @@ fn measured<T: GemmElement<R>, R: Element + PartialEq>(
     Ok(if is_right { Outcome::Right } else { Outcome::Wrong })
 }
 
-/// Starts cuBLAS with a workspace, so that no graph allocates one.
-#[allow(unsafe_code, reason = "the library's settings have no safe functions")]
-fn library(gpu: Gpu<'_>) -> Result<(CudaBlas, CudaSlice<u8>), Failure> {
-    Blas::new(gpu)?;
-    let blas = CudaBlas::new(gpu.stream.clone());
-    let blas = blas.map_err(|error| Failure::Missing(format!("cuBLAS: {error:?}")))?;
-    let workspace = gpu.stream.alloc_zeros::<u8>(WORKSPACE);
-    let mut workspace = workspace.map_err(failed("allocating a workspace"))?;
-    let at = workspace.device_ptr_mut(gpu.stream).0;
-    // SAFETY: the handle is live, and the caller keeps the memory as long as the handle.
-    let set = unsafe { cublasSetWorkspace_v2(*blas.handle(), at as *mut _, WORKSPACE) };
-    set.result().map_err(|error| Failure::Missing(format!("cuBLAS: {error:?}")))?;
-    Ok((blas, workspace))
-}
-
 /// Devices and specs of all measurements.
 struct Session<'s> {
     gpu: Gpu<'s>,
-    blas: CudaBlas,
+    blas: Blas,
     timer: Timer<'s>,
     specs: Vec<&'s str>,
 }
@@ -185,14 +157,12 @@ impl Session<'_> {
         layout: GemmLayout,
     ) -> Result<Measured, Failure> {
         let (gpu, device) = (self.gpu, self.gpu.device);
-        let kernels = kernels::<T, R>(&self.specs, layout)?;
+        let kernels = self.specs.iter().map(|spec| kernel_of::<T, R>(spec, layout));
+        let kernels = kernels.collect::<Result<Vec<_>, _>>()?;
         let Size { m, n, k } = size;
-        let filled = |len: usize, seed: u32| -> Result<CudaSlice<u16>, Failure> {
-            gpu.stream.clone_htod(&values::<T>(len, seed)).map_err(|e| failed("copying")(e).into())
-        };
-        let (a, b) = (filled(m * k, 1)?, filled(n * k, 77)?);
-        let words = m * n * R::ELEM.size() as usize / 2;
-        let allocated = || gpu.stream.alloc_zeros::<u16>(words).map_err(failed("allocating"));
+        let (a, b) = (integers::<T>(gpu, m * k, 1)?, integers::<T>(gpu, n * k, 77)?);
+        let bytes = m * n * R::ELEM.size() as usize;
+        let allocated = || gpu.stream.alloc_zeros::<u8>(bytes).map_err(failed("allocating"));
         let results = (0..kernels.len() + 2).map(|_| allocated());
         let mut results = results.collect::<Result<Vec<_>, _>>()?;
         let [from_a, from_b] = [&a, &b].map(|slice| slice.device_ptr(gpu.stream).0);
@@ -218,7 +188,7 @@ impl Session<'_> {
             // SAFETY: the matrices have these types and extents, in memory of the device.
             #[allow(unsafe_code, reason = "the library checks no lengths")]
             unsafe {
-                typed_product::<T, R>(&self.blas, layout, [from_a, from_b, to], size)
+                self.blas.typed_product::<T, R>(layout, [from_a, from_b, to], size)
             }
         })];
         let (of_gemm, of_kernels) = outputs.split_at_mut(1);
@@ -253,83 +223,8 @@ impl Session<'_> {
         }
         let once = self.timer.medians(1, &mut [&mut *launches[0]])?;
         let Pace { launches: count, .. } = repeats::benchmark(once[0] * 1e3);
-        let graphs = launches.iter_mut().map(|launch| captured(gpu, &mut **launch, count));
-        let graphs = graphs.collect::<Result<Vec<_>, _>>()?;
-        let mut work: Vec<_> = graphs
-            .iter()
-            .map(|graph| move || graph.launch().map_err(failed("launching a graph")))
-            .collect();
         let mut work: Vec<&mut Work<'_>> =
-            work.iter_mut().map(|work| work as &mut Work<'_>).collect();
-        let times = self.timer.medians(ROUNDS, &mut work)?;
-        gpu.device.synchronize()?;
-        Ok(times.into_iter().map(|time| time / count as f64).collect())
+            launches.iter_mut().map(|launch| &mut **launch as &mut Work<'_>).collect();
+        Ok(medians_in_graphs(gpu, &self.timer, (count, ROUNDS), &mut work)?)
     }
-}
-
-/// View of a packed matrix in its layout.
-fn viewed<T: Element>(
-    buffer: &Buffer<T>,
-    (rows, cols): (usize, usize),
-    by_column: bool,
-) -> Result<MatrixRef<'_, T>, Error> {
-    match by_column {
-        false => MatrixRef::new(buffer, rows, cols),
-        true => Ok(MatrixRef::new(buffer, cols, rows)?.t()),
-    }
-}
-
-/// Bits of small integers.
-fn values<T: Element>(len: usize, seed: u32) -> Vec<u16> {
-    let of = |value: f32| (half_of::<T>(value).into_bits()) as u16;
-    let value = |i: u32| ((i.wrapping_mul(2_654_435_761) ^ seed) >> 20) as f32 % 5.0 - 2.0;
-    // A prime period, so that the rows of a matrix differ.
-    let period: Vec<u16> = (0..PERIOD.min(len) as u32).map(|i| of(value(i))).collect();
-    let mut all = Vec::with_capacity(len + PERIOD);
-    while all.len() < len {
-        all.extend_from_slice(&period);
-    }
-    all.truncate(len);
-    all
-}
-
-fn kernels<T: Element, R: Element>(
-    specs: &[&str],
-    layout: GemmLayout,
-) -> Result<Vec<Gemm<T, T, R>>, Error> {
-    let (elem, result) = (T::ELEM, R::ELEM);
-    let kernel = |spec: &&str| {
-        let types = format!("a: {elem}, b: {elem}, c: {result}, layout: {layout}");
-        let line = format!("{types}, arith: {elem}, mma: wgmma, {spec}");
-        Gemm::new(line.parse::<SgemmSpec>()?)
-    };
-    specs.iter().map(kernel).collect()
-}
-
-/// Compares results with that of the library.
-fn are_equal(
-    gpu: Gpu<'_>,
-    peer: &CudaSlice<u16>,
-    own: &[CudaSlice<u16>],
-    specs: &[String],
-    size: Size,
-) -> Result<bool, Failure> {
-    let expected = gpu.stream.clone_dtoh(peer).map_err(failed("copying"))?;
-    let mut equal = true;
-    for (slice, spec) in own.iter().zip(specs) {
-        let found = gpu.stream.clone_dtoh(slice).map_err(failed("copying"))?;
-        if found != expected {
-            eprintln!("error: {spec} at {size} differs from cuBLAS");
-            equal = false;
-        }
-    }
-    Ok(equal)
-}
-
-/// Rounds a small integer to a 16-bit type.
-fn half_of<T: Element>(value: f32) -> T {
-    T::from_bits(match T::ELEM.name() {
-        "bf16" => bf16::from_f32(value).to_bits().into(),
-        _ => f16::from_f32(value).to_bits().into(),
-    })
 }

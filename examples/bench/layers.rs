@@ -11,12 +11,13 @@
 //! exact: the exit code is 1 if a result differs from that of cuBLAS.
 
 use clap::Parser;
-use cudarc::cublas::CudaBlas;
-use cudarc::driver::{CudaGraph, CudaSlice, DevicePtr, DevicePtrMut};
+use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut};
 use gemm_bench::cli::{Failure, Outcome, device_label, exit, open_gpu};
-use gemm_bench::gpu::{Blas, Gpu, Timer, captured, failed, typed_product};
+use gemm_bench::gpu::{Blas, Gpu, Timer, Work, failed, medians_in_graphs};
 use gemm_bench::table::{Table, number, text};
+use gemm_bench::typed::integers;
 use gemm_dsl::spec::GemmLayout;
+use gemm_dsl::target::element::to_bytes;
 use gemm_oracle::product::Size;
 use gemm_runtime::half::bf16;
 use gemm_runtime::{Buffer, Device, Error, Gemm, MatrixMut, MatrixRef, SgemmSpec};
@@ -27,9 +28,6 @@ const ROUNDS: usize = 15;
 
 /// Bytes that the copies of W have together at least: several times the L2 cache.
 const ROTATED: usize = 320 << 20;
-
-/// Number of drawn elements, a prime; larger operands repeat them.
-const PERIOD: usize = 1_000_003;
 
 const LAYERS: [&str; 6] =
     ["4096x4096", "12288x4096", "4096x12288", "8192x8192", "28672x8192", "8192x28672"];
@@ -84,7 +82,7 @@ struct Layer {
 struct Bench<'d> {
     device: &'d Device,
     gpu: Gpu<'d>,
-    blas: CudaBlas,
+    blas: Blas,
     timer: Timer<'d>,
     kernels: Vec<Gemm<bf16, bf16, bf16>>,
 }
@@ -103,9 +101,7 @@ fn run(options: &LayersOptions) -> Result<Outcome, Failure> {
     let gpu = Gpu::new(&device);
     let gpu = gpu.ok_or_else(|| Failure::Missing("kernels are timed on a GPU".to_owned()))?;
     let gpu = gpu.without_events();
-    Blas::new(gpu)?;
-    let blas = CudaBlas::new(gpu.stream.clone());
-    let blas = blas.map_err(|error| Failure::Missing(format!("cuBLAS: {error:?}")))?;
+    let blas = Blas::for_graphs(gpu)?;
     let bench = Bench { device: &device, gpu, blas, timer: Timer::new(gpu)?, kernels };
     let columns = ["rows", "us", "TB/s", "of cuBLAS"].map(number);
     let mut table = Table::new([text("layer"), text("spec")].into_iter().chain(columns));
@@ -113,7 +109,7 @@ fn run(options: &LayersOptions) -> Result<Outcome, Failure> {
     for name in &options.layers {
         let [n, k] = extents(name)?;
         let copies = ROTATED.div_ceil(2 * n * k).max(2);
-        let weights = filled(gpu, copies * n * k, 77)?;
+        let weights = integers::<bf16>(gpu, copies * n * k, 77)?;
         for &rows in &options.rows {
             let (times, equal) = bench.layer(&weights, Layer { rows, n, k, copies })?;
             let bytes = 2.0 * (n * k + rows * k + rows * n) as f64;
@@ -142,7 +138,7 @@ impl Bench<'_> {
     /// each kernel whose result equals that of cuBLAS.
     fn layer(
         &self,
-        weights: &CudaSlice<u16>,
+        weights: &CudaSlice<u8>,
         layer: Layer,
     ) -> Result<(Vec<f64>, Vec<bool>), Failure> {
         let Self { device, gpu, .. } = *self;
@@ -152,14 +148,14 @@ impl Bench<'_> {
         let matrices = matrices.collect::<Result<Vec<_>, _>>()?;
         let views = matrices.iter().map(|of| Ok(MatrixRef::new(of, n, k)?.t()));
         let views = views.collect::<Result<Vec<_>, Error>>()?;
-        let slice = filled(gpu, rows * k, 1)?;
+        let slice = integers::<bf16>(gpu, rows * k, 1)?;
         let from = slice.device_ptr(gpu.stream).0;
         let x = foreign(device, from, rows * k)?;
         let x = MatrixRef::new(&x, rows, k)?;
-        let mut peer = gpu.stream.alloc_zeros::<u16>(rows * n).map_err(failed("allocating"))?;
+        let mut peer = gpu.stream.alloc_zeros::<u8>(2 * rows * n).map_err(failed("allocating"))?;
         let to = peer.device_ptr_mut(gpu.stream).0;
         // Whole turns through the copies.
-        let launches = copies * (32 / copies).max(1);
+        let count = copies * (32 / copies).max(1);
         let mut turn = 0;
         let mut reference = || {
             turn = (turn + 1) % copies;
@@ -167,45 +163,33 @@ impl Bench<'_> {
             // SAFETY: the matrices have these types and extents, in memory of the device.
             #[allow(unsafe_code, reason = "the library checks no lengths")]
             unsafe {
-                typed_product::<bf16, bf16>(&self.blas, GemmLayout::Nt, at, size)
+                self.blas.typed_product::<bf16, bf16>(GemmLayout::Nt, at, size)
             }
         };
-        reference()?;
-        let mut graphs = vec![captured(gpu, &mut reference, launches)?];
         let mut own = Vec::new();
-        for kernel in &self.kernels {
-            let mut y = device.alloc_of::<bf16>(rows * n)?;
-            let mut turn = 0;
-            let mut launch = || {
-                turn = (turn + 1) % copies;
-                let mut y = MatrixMut::<bf16>::new(&mut y, rows, n)?;
-                kernel.call(device).launch(&x, &views[turn], &mut y).map(drop)
-            };
-            launch()?;
-            graphs.push(captured(gpu, &mut launch, launches)?);
-            own.push(y);
+        for _ in &self.kernels {
+            own.push(device.alloc_of::<bf16>(rows * n)?);
         }
-        let replay = |graph: &CudaGraph| graph.launch().map_err(failed("launching a graph"));
-        let mut replays: Vec<_> = graphs.iter().map(|graph| move || replay(graph)).collect();
-        let work = replays.iter_mut().map(|replay| replay as &mut dyn FnMut() -> _);
-        let times = self.timer.medians(ROUNDS, &mut work.collect::<Vec<_>>())?;
-        device.synchronize()?;
+        let mut launches: Vec<Box<dyn FnMut() -> Result<(), Error> + '_>> =
+            vec![Box::new(&mut reference)];
+        for (kernel, y) in self.kernels.iter().zip(&mut own) {
+            let (x, views, mut turn) = (&x, &views, 0);
+            launches.push(Box::new(move || {
+                turn = (turn + 1) % copies;
+                let mut y = MatrixMut::<bf16>::new(&mut *y, rows, n)?;
+                kernel.call(device).launch(x, &views[turn], &mut y).map(drop)
+            }));
+        }
+        let mut work: Vec<&mut Work<'_>> =
+            launches.iter_mut().map(|launch| &mut **launch as &mut Work<'_>).collect();
+        work.iter_mut().try_for_each(|launch| launch())?;
+        let times = medians_in_graphs(gpu, &self.timer, (count, ROUNDS), &mut work)?;
+        drop(launches);
         let expected = gpu.stream.clone_dtoh(&peer).map_err(failed("copying"))?;
-        let expected: Vec<bf16> = expected.into_iter().map(bf16::from_bits).collect();
-        let equal = own.iter().map(|y| Ok(device.download(y)? == expected));
+        let equal = own.iter().map(|y| Ok(to_bytes(&device.download(y)?) == expected));
         let equal = equal.collect::<Result<Vec<_>, Error>>()?;
-        Ok((times.iter().map(|ms| ms * 1e3 / launches as f64).collect(), equal))
+        Ok((times.iter().map(|ms| ms * 1e3).collect(), equal))
     }
-}
-
-/// Uploads small integers.
-fn filled(gpu: Gpu<'_>, len: usize, seed: u32) -> Result<CudaSlice<u16>, Error> {
-    let value = |i: u32| ((i.wrapping_mul(2_654_435_761) ^ seed) >> 20) as f32 % 3.0 - 1.0;
-    let drawn = (0..PERIOD.min(len) as u32).map(|i| bf16::from_f32(value(i)).to_bits());
-    let drawn: Vec<u16> = drawn.collect();
-    let mut values = drawn.repeat(len.div_ceil(drawn.len()));
-    values.truncate(len);
-    gpu.stream.clone_htod(&values).map_err(failed("copying"))
 }
 
 /// Buffer in the memory of a slice, which must live longer.

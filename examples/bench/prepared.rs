@@ -20,7 +20,9 @@ use gemm_bench::cli::{
     Failure, Outcome, count, device_label, exit, open_gpu, seed_or_new, write_json,
 };
 use gemm_bench::data;
-use gemm_bench::gpu::{BEHIND, Blas, Gpu, Product, Timer, Verifier, Work, captured, failed};
+use gemm_bench::gpu::{
+    BEHIND, Blas, Gpu, Product, Timer, Verifier, Work, failed, medians_in_graphs,
+};
 use gemm_bench::grid::arena::elements;
 use gemm_bench::grid::repeats;
 use gemm_bench::grid::repeats::Pace;
@@ -290,22 +292,13 @@ impl PreparedBench<'_> {
         let once = timer.medians(1, &mut [&mut ours[2]])?;
         let us = once.first().map_or(f64::NAN, |ms| ms * 1e3);
         let Pace { launches, replays } = repeats::benchmark(us);
-        let mut graphs = Vec::new();
-        for work in &mut ours {
-            graphs.push(captured(*gpu, work, launches)?);
-        }
-        if blas.is_some() {
-            graphs.push(captured(*gpu, &mut by_blas, launches)?);
-        }
-        let mut work: Vec<_> = graphs
-            .iter()
-            .map(|graph| move || graph.launch().map_err(failed("launching a graph")))
-            .collect();
         let mut work: Vec<&mut Work<'_>> =
-            work.iter_mut().map(|work| work as &mut Work<'_>).collect();
-        let times = timer.medians(replays.max(21), &mut work)?;
-        device.synchronize()?;
-        let of = |nth: usize| times.get(nth).map_or(f64::NAN, |ms| ms / launches as f64);
+            ours.iter_mut().map(|work| work as &mut Work<'_>).collect();
+        if blas.is_some() {
+            work.push(&mut by_blas);
+        }
+        let times = medians_in_graphs(*gpu, timer, (launches, replays.max(21)), &mut work)?;
+        let of = |nth: usize| times.get(nth).copied().unwrap_or(f64::NAN);
         let blas = blas.map(|_| of(3));
         Ok(PreparedTimes { ms: [of(0), of(1), of(2)], blas, error, is_right })
     }

@@ -16,10 +16,9 @@ pub use ceiling::{fma_rate, read_rate};
 pub use check::{BEHIND, Verifier};
 pub use elements::elements;
 pub use gemm_runtime::internal::failed;
-pub use graph::captured;
+pub use graph::{captured, medians_in_graphs};
 pub use reference::GpuReference;
 pub use timer::{Timer, Work, median};
-pub use typed_product::typed_product;
 
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream};
 use cudarc::nvrtc::Ptx;

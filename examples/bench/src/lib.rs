@@ -28,6 +28,7 @@ pub mod table_source;
 pub mod texts;
 pub mod timing;
 pub mod tune;
+pub mod typed;
 mod unfused;
 
 /// Examples of the README, compiled and run as doctests.

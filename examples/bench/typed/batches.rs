@@ -1,6 +1,6 @@
 //! Batches and groups of typed matrices against PyTorch.
 
-use super::{TypedOptions, kernel_of, rounded, specs};
+use super::{TypedOptions, specs};
 use clap::ValueEnum;
 use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut};
 use gemm_bench::cli::{Failure, Outcome, device_label, open_gpu};
@@ -8,6 +8,7 @@ use gemm_bench::gpu::{Gpu, Timer, failed};
 use gemm_bench::peer::{Peer, PeerError, Starting};
 use gemm_bench::rows::graph::{REPLAYS, time};
 use gemm_bench::table::{Table, number, text};
+use gemm_bench::typed::{kernel_of, rounded};
 use gemm_oracle::product::Size;
 use gemm_oracle::random::Random;
 use gemm_runtime::{Buffer, Device, Element, Error, MatrixMut, MatrixRef};

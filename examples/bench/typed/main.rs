@@ -18,17 +18,17 @@
 mod batches;
 
 use clap::Parser;
-use cudarc::cublas::CudaBlas;
 use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut};
 use gemm_bench::cli::{Failure, Outcome, device_label, exit, open_gpu};
-use gemm_bench::gpu::{Blas, Gpu, Timer, failed, typed_product};
+use gemm_bench::gpu::{Blas, Gpu, Timer, failed};
+use gemm_bench::grid::options::size;
 use gemm_bench::table::{Table, number, text};
+use gemm_bench::typed::{are_equal, integers, kernel_of, viewed};
 use gemm_dsl::spec::GemmLayout;
-use gemm_dsl::target::element::to_bytes;
 use gemm_oracle::product::Size;
 use gemm_runtime::fp8::e4m3;
 use gemm_runtime::half::{bf16, f16};
-use gemm_runtime::{Buffer, Element, Error, Gemm, MatrixMut, MatrixRef, SgemmSpec};
+use gemm_runtime::{Buffer, Element, Error, Gemm, MatrixMut};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -88,15 +88,6 @@ struct TypedOptions {
     no_torch: bool,
 }
 
-/// Reads extents such as `4096x4096x1024`.
-fn size(text: &str) -> Result<Size, String> {
-    let extents: Result<Vec<usize>, _> = text.split('x').map(str::parse).collect();
-    match extents.map_err(|error| error.to_string())?[..] {
-        [m, n, k] => Ok(Size::new(m, n, k)),
-        _ => Err("extents are MxNxK".to_owned()),
-    }
-}
-
 fn main() -> ExitCode {
     exit(run(&TypedOptions::parse()))
 }
@@ -129,9 +120,7 @@ fn measured<T: Element, R: Element + PartialEq>(
     let device = open_gpu()?;
     let gpu = Gpu::new(&device);
     let gpu = gpu.ok_or_else(|| Failure::Missing("kernels are timed on a GPU".to_owned()))?;
-    Blas::new(gpu)?;
-    let blas = CudaBlas::new(gpu.stream.clone());
-    let blas = blas.map_err(|error| Failure::Missing(format!("cuBLAS: {error:?}")))?;
+    let blas = Blas::new(gpu)?;
     let timer = Timer::new(gpu)?;
     let specs = specs(options);
     let layout = options.layout;
@@ -143,10 +132,7 @@ fn measured<T: Element, R: Element + PartialEq>(
     for &size in &options.sizes {
         let Size { m, n, k } = size;
         let allocated = |len: usize| gpu.stream.alloc_zeros::<u8>(len);
-        let filled = |len: usize, seed: u32| -> Result<CudaSlice<u8>, Failure> {
-            gpu.stream.clone_htod(&values::<T>(len, seed)).map_err(|e| failed("copying")(e).into())
-        };
-        let (a, b) = (filled(m * k, 1)?, filled(n * k, 77)?);
+        let (a, b) = (integers::<T>(gpu, m * k, 1)?, integers::<T>(gpu, n * k, 77)?);
         let bytes = m * n * R::ELEM.size() as usize;
         let mut results = (0..=kernels.len())
             .map(|_| allocated(bytes).map_err(|e| Failure::from(failed("allocating")(e))))
@@ -170,7 +156,7 @@ fn measured<T: Element, R: Element + PartialEq>(
         let at = [address(&a), address(&b), to];
         // SAFETY: the matrices have these types and extents, in memory of the device.
         #[allow(unsafe_code, reason = "the library checks no lengths")]
-        let mut reference = || unsafe { typed_product::<T, R>(&blas, layout, at, size) };
+        let mut reference = || unsafe { blas.typed_product::<T, R>(layout, at, size) };
         let has_peer = T::ELEM.size() == 2;
         let mut launches: Vec<Box<dyn FnMut() -> Result<(), Error>>> = Vec::new();
         for (kernel, output) in kernels.iter().zip(&mut outputs) {
@@ -207,18 +193,6 @@ fn measured<T: Element, R: Element + PartialEq>(
     Ok(if is_right { Outcome::Right } else { Outcome::Wrong })
 }
 
-/// View of a packed matrix in its layout.
-fn viewed<T: Element>(
-    buffer: &Buffer<T>,
-    (rows, cols): (usize, usize),
-    by_column: bool,
-) -> Result<MatrixRef<'_, T>, Error> {
-    match by_column {
-        false => MatrixRef::new(buffer, rows, cols),
-        true => Ok(MatrixRef::new(buffer, cols, rows)?.t()),
-    }
-}
-
 fn specs(options: &TypedOptions) -> Vec<&str> {
     match options.spec.as_slice() {
         [] if matches!(&*options.elem, "e4m3" | "i8") => BYTE_SPECS.into(),
@@ -227,58 +201,9 @@ fn specs(options: &TypedOptions) -> Vec<&str> {
     }
 }
 
-/// Bytes of small integers. Their sums are exact with 14 bits, too.
-fn values<T: Element>(len: usize, seed: u32) -> Vec<u8> {
-    let (kinds, least) = if T::ELEM.size() == 1 { (3.0, 1.0) } else { (5.0, 2.0) };
-    let value = |i: u32| ((i.wrapping_mul(2_654_435_761) ^ seed) >> 20) as f32 % kinds - least;
-    let elements: Vec<T> = (0..len as u32).map(|i| rounded::<T>(value(i))).collect();
-    to_bytes(&elements)
-}
-
 fn kernels<T: Element, R: Element>(
     specs: &[&str],
     layout: GemmLayout,
 ) -> Result<Vec<Gemm<T, T, R>>, Error> {
     specs.iter().map(|spec| kernel_of(spec, layout)).collect()
-}
-
-/// Kernel of a spec without layout, types, `arith` and `mma`.
-fn kernel_of<T: Element, R: Element>(
-    spec: &str,
-    layout: GemmLayout,
-) -> Result<Gemm<T, T, R>, Error> {
-    let (elem, result) = (T::ELEM, R::ELEM);
-    let types = format!("a: {elem}, b: {elem}, c: {result}, layout: {layout}");
-    let line = format!("{types}, mma: wgmma, {spec}");
-    Gemm::new(line.parse::<SgemmSpec>()?)
-}
-
-/// Compares results with that of the library.
-fn are_equal(
-    gpu: Gpu<'_>,
-    peer: &CudaSlice<u8>,
-    own: &[CudaSlice<u8>],
-    specs: &[&str],
-    size: Size,
-) -> Result<bool, Failure> {
-    let expected = gpu.stream.clone_dtoh(peer).map_err(failed("copying"))?;
-    let mut equal = true;
-    for (slice, spec) in own.iter().zip(specs) {
-        let found = gpu.stream.clone_dtoh(slice).map_err(failed("copying"))?;
-        if found != expected {
-            eprintln!("error: {spec} at {size} differs from cuBLAS");
-            equal = false;
-        }
-    }
-    Ok(equal)
-}
-
-/// Converts a small integer.
-fn rounded<T: Element>(value: f32) -> T {
-    T::from_bits(match T::ELEM.name() {
-        "bf16" => bf16::from_f32(value).to_bits().into(),
-        "e4m3" => e4m3::from_f32(value).to_bits().into(),
-        "i8" => (value as i8 as u8).into(),
-        _ => f16::from_f32(value).to_bits().into(),
-    })
 }

@@ -182,11 +182,13 @@ pub fn sgemm(tokens: TokenStream, has_types: bool) -> SgemmTokens {
     });
     let (types, operands, typed) =
         told.unwrap_or_else(|| (SgemmSpec::default().types(), None, None));
-    let plan = match typed.filter(|_| !has_types) {
-        None => plan,
-        Some(place) => Err(syn::Error::new(place, F32_ONLY)),
-    };
+    let plan = without_types(plan, typed.filter(|_| !has_types), F32_ONLY);
     SgemmTokens { plan, types, operands }
+}
+
+/// Replaces the result of a call by an error at the place of an element type, if there is one.
+fn without_types<T>(read: syn::Result<T>, typed: Option<Place>, message: &str) -> syn::Result<T> {
+    typed.map_or(read, |place| Err(syn::Error::new(place, message)))
 }
 
 /// Message for an element type in `sgemm_kernel!`.
@@ -217,10 +219,7 @@ pub fn sgemm_table(tokens: TokenStream, has_types: bool) -> SgemmTableTokens {
         (operands, types, heading.and_then(|(_, at)| places.get(*at)).copied())
     });
     let (operands, types, typed) = told.unwrap_or((None, GemmTypes::F32, None));
-    let table = match typed.filter(|_| !has_types) {
-        None => table,
-        Some(place) => Err(syn::Error::new(place, F32_TABLE)),
-    };
+    let table = without_types(table, typed.filter(|_| !has_types), F32_TABLE);
     SgemmTableTokens { table, types, operands }
 }
 

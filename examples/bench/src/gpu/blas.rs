@@ -16,7 +16,7 @@ use gemm_runtime::Error;
 /// cuBLAS on the stream of a GPU, in plain `f32`, without TF32.
 #[derive(Debug)]
 pub struct Blas {
-    blas: CudaBlas,
+    pub(super) blas: CudaBlas,
     /// Workspace on the device. If it is `None`, cuBLAS allocates a workspace.
     _workspace: Option<CudaSlice<u8>>,
 }

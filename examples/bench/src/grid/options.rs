@@ -85,7 +85,11 @@ fn layout(text: &str) -> Result<GemmLayout, String> {
     })
 }
 
-fn size(text: &str) -> Result<Size, String> {
+/// Reads a size such as `4096x4x512`.
+///
+/// # Errors
+/// Returns a message if the text is not a size.
+pub fn size(text: &str) -> Result<Size, String> {
     let extents: Vec<usize> = text.split('x').map(extent).collect::<Result<_, _>>()?;
     match extents[..] {
         [m, n, k] => Ok(Size { m, n, k }),
